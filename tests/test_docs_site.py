@@ -11,7 +11,7 @@ import pytest
 
 import explorer
 from command import explorer_here
-from explorer.cli.app import COMMANDS_OF_MCP
+from explorer.cli.app import COMMANDS_OF_MCP, COMMANDS_OF_SKILLS
 from explorer.cli.help_text import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,7 +33,7 @@ def test_the_page_on_commands_is_what_they_print(tmp_path: Path, request: pytest
     """Written anew by `--update-golden`."""
     commands = [(name,) for name in COMMANDS]
     commands += [("runs", name) for name in OF_RUNS] + [("report", name) for name in OF_REPORTS]
-    commands += [("mcp", name) for name in COMMANDS_OF_MCP]
+    commands += [("mcp", name) for name in COMMANDS_OF_MCP] + [("skills", name) for name in COMMANDS_OF_SKILLS]
     parts = ["# Commands\n\nWhat each command prints for `--help`. Settings: [configuration.md](configuration.md).\n"]
     for words in ((), *sorted(commands)):
         title = " ".join(("explorer", *words))

@@ -138,6 +138,7 @@ def _pages() -> Iterator[Path]:
     yield from (ROOT / name for name in ("README.md", ".env.example"))
     yield from sorted(page for page in (ROOT / "docs").rglob("*.md") if page.name not in HISTORY)
     yield from sorted((ROOT / "prompts").glob("*.md"))
+    yield from sorted((ROOT / "src").rglob("skills/built_in/*/*.md"))
 
 
 def _name(path: Path) -> str:

@@ -26,7 +26,7 @@ from explorer.schema.events import (
     TurnTaken,
     WrittenFile,
 )
-from explorer.schema.messages import JsonObject, Message, Results, Turn, Usage
+from explorer.schema.messages import JsonObject, Message, Results, Turn, Usage, UserText
 from explorer.schema.reasons import NoteReason
 from explorer.text.rendering import block
 from thoroughness import some
@@ -215,3 +215,45 @@ def test_a_clearing_that_a_journal_announces_in_a_strange_way_is_none() -> None:
 def test_ids_in_a_row_are_joined() -> None:
     """In order of their numbers; names of other forms come last."""
     assert id_ranges({"S10", "S2", "S1", "S3", "x y"}) == ["S1-S3", "S10", "x y"]
+
+
+def loaded(state: RunState, skill: str, text: str) -> None:
+    """The agent loads a skill."""
+    turn = says("", ("load_skill", {"name": skill})).model_copy(update={"usage": Usage()})
+    state.apply(TurnTaken(agent=LEAD, turn=turn, seconds=0.1))
+    key = f"{LEAD}.t{state.agents[LEAD].steps}.1"
+    state.apply(ToolStarted(agent=LEAD, call=key, name="load_skill", effect="pure"))
+    data: JsonObject = {"skill": skill}
+    state.apply(ToolFinished(agent=LEAD, call=key, name="load_skill", success=True, content=text, data=data))
+
+
+def test_a_loaded_skill_is_never_lost() -> None:
+    """Clearing leaves its text as it is, and each summary carries it, also the summary of a summary."""
+    history, text = History(7), "# Skill tides: work by it.\n\n" + "Look at the moon. " * 200
+    loaded(history.state, "tides", text)
+    before = len(history.agent.messages)
+    history.state.apply(Compacted(agent=LEAD, before=before, why=Clearing.FULL, tokens=1_000))
+    shortened: list[Compacted | Summarised] = []
+    while sum(isinstance(one, Summarised) for one in shortened) < 2:
+        history.step()
+        shortened += history.shorten(ContextPolicy(24_000))
+        assert text in "".join(map(str, _texts(history.agent)))
+
+
+def _texts(agent: AgentState) -> Iterator[str]:
+    for message in agent.messages:
+        if isinstance(message, Results):
+            yield from (result.content for result in message.results)
+        elif isinstance(message, UserText):
+            yield message.text
+
+
+def test_skills_that_would_fill_a_window_are_named() -> None:
+    """A summary that is longer than what it replaces would help nobody: the agent can load them again."""
+    state = RunState()
+    state.apply(AgentStarted(agent=LEAD, role=LEAD, task="Question", max_steps=9))
+    loaded(state, "tides", "x" * 20_000)
+    loaded(state, "waves", "y" * 20_000)
+    note = compaction_note(state.agents[LEAD], state, lambda _path: "", lambda _agent: [], 30_000)
+    assert "load again what you need of them: <<tides>>, <<waves>>" in note
+    assert "xxx" not in note

@@ -13,6 +13,7 @@ from explorer.llm.scripted import ScriptedClient, says
 from explorer.run.run import RunHooks, start
 from explorer.schema.messages import JsonObject, Message, Request, Results, ToolSchema, Turn, UserText
 from explorer.schema.settings import Settings
+from explorer.skills.catalog import HEADING
 
 ROLES = PromptLoader([built_in_roles()]).roles()
 PLAIN = frozenset({"read_file", "write_file", "edit_file", "list_files", "search_files", "list_sources"})
@@ -132,10 +133,11 @@ def seen_by(role: Role, requests: Sequence[Request]) -> str:
     last = [request for request in requests if request.agent == ("orchestrator" if role.leads else f"{role.name}-1")][
         -1
     ]
-    assert last.system == role.prompt
+    assert last.system.startswith(role.prompt)
     parts = [
         f"# What the {role.name} sees",
-        f"System text: prompts/{role.name}.md, as it is.",
+        f"System text: prompts/{role.name}.md, as it is, and then:",
+        last.system.removeprefix(role.prompt).strip(),
         "## Tools",
         *map(shown_tool, last.tools),
         "## Conversation",
@@ -156,6 +158,6 @@ async def test_what_each_role_sees_is_known(request: pytest.FixtureRequest, tmp_
 async def test_prompts_and_tools_fit(role: Role) -> None:
     """Each tool that a prompt names is one of its role, and each tool that needs a word has one in the prompt."""
     tools = {tool for one in ROLES.values() for tool in one.tools}
-    named = set(re.findall(r"`(\w+)`", role.prompt)) & tools
+    named = set(re.findall(r"`(\w+)`", role.prompt + HEADING)) & tools
     assert named <= set(role.tools)
     assert set(role.tools) - named - PLAIN == set()

@@ -8,7 +8,7 @@ from explorer.journal.context_size import PLANS, is_plan
 from explorer.journal.run_state import RunState
 from explorer.schema.errors import ToolError
 from explorer.schema.events import ORCHESTRATOR, Status
-from explorer.text.rendering import ModelText, WrittenBy, block, codes, own, render
+from explorer.text.rendering import ModelText, WrittenBy, block, codes, from_record, inline, own, render
 from explorer.text.sanitize import single_line
 
 MAX_TITLED = 60
@@ -74,7 +74,7 @@ def compaction_note(
         jobs: Returns a line on each background job of an agent.
         max_chars: Limit of all lines on helpers.
     """
-    parts = [_plan(state, read)]
+    parts = [_skills(state, max_chars), _plan(state, read)]
     if state.agent == ORCHESTRATOR:
         count = len(run_state.files)
         parts += [_helpers(run_state, max_chars), own("Files of this run: {count}.", count=count) if count else own("")]
@@ -86,6 +86,14 @@ def compaction_note(
 
 def _lines(lines: Iterable[str]) -> ModelText:
     return block("\n".join(lines), WrittenBy.MODEL)
+
+
+def _skills(state: AgentState, max_chars: int) -> ModelText:
+    """Return the skills that an agent works by, whole; only their names where they take too much of a window."""
+    if sum(map(len, state.skills.values())) > max_chars:
+        names = render(*map(inline, state.skills), between=", ")
+        return own("You work by these skills; load again what you need of them: {names}", names=names)
+    return render(*map(from_record, state.skills.values()), between="\n\n")
 
 
 def _plan(state: AgentState, read: Callable[[str], str]) -> ModelText:

@@ -28,7 +28,7 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, NoteAdded, Steered, StopAsked
 from explorer.schema.messages import LLMClient, ToolCall
 from explorer.schema.tool import Effect, Tool, ToolResult
-from explorer.text.rendering import ModelText, own
+from explorer.text.rendering import NOTHING, ModelText, own
 from explorer.workspace.workspace import Workspace
 
 CUT_OFF_BY_STOP = frozenset({Effect.PURE, Effect.EXTERNAL})
@@ -74,6 +74,8 @@ class TeamContext:
     """Put the evidence of a tool into the run's store of sources."""
     now: Callable[[], datetime]
     """The clock of the tools."""
+    skills: ModelText = NOTHING
+    """The list of skills in the prompts of roles that may load them."""
     facts: RunFacts | None = None
     """What the engine states to each agent with its task; None: nothing."""
     progress: Callable[[str], None] = lambda _words: None

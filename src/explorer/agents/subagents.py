@@ -27,6 +27,7 @@ from explorer.agents.task_text import task_text
 from explorer.agents.tool_calls import CallServices, Toolbox
 from explorer.agents.user_stop import StoppableClient, StoppedError
 from explorer.journal.agent_state import AgentState
+from explorer.journal.context_size import LOAD_SKILL
 from explorer.schema.errors import ConfigError, ModelError, ToolError
 from explorer.schema.events import ORCHESTRATOR, AgentContinued, AgentFinished, AgentStarted, RoleLoaded
 from explorer.schema.reasons import NoteReason
@@ -251,11 +252,12 @@ class Team:
         known = self._context.roles[role]
         schemas = tuple(tool.schema() for tool in self._tools_of(known).values())
         model = self._context.model_of(role)
+        skills = self._context.skills if LOAD_SKILL in known.tools else ""
         await self._context.record(
             RoleLoaded(
                 role=role,
                 model=model.label,
-                system=known.prompt_for(model.label),
+                system="\n\n".join(filter(None, [known.prompt_for(model.label), skills])),
                 tools=schemas,
                 max_steps=known.limits.max_steps,
                 effort=model.effort,

@@ -141,6 +141,30 @@ COMMANDS_OF_PRESETS = {
 """Where each command below `presets` is."""
 
 
+COMMANDS_OF_SKILLS = {
+    "list": ("commands.skills:list_skills", "List the skills that agents may load, and those that do not count."),
+    "show": (
+        "commands.skills:show_skill",
+        "Print a skill, with its files.\n\nExample: `explorer skills show news-digest`",
+    ),
+    "validate": (
+        "commands.skills:validate",
+        (
+            "Check skills against the Agent Skills format: one skill, a folder of them, or all that are found.\n\n"
+            "Example: `explorer skills validate .agents/skills`"
+        ),
+    ),
+    "new": (
+        "commands.skills:new",
+        (
+            "Make a skill of your own, to be filled in. A skill in your own folder counts at once.\n\n"
+            'Example: `explorer skills new grant-search "Finds grants for a project. Use it when asked for funding."`'
+        ),
+    ),
+}
+"""Where each command below `skills` is; `skills` alone lists them."""
+
+
 def build_app() -> App:
     """Return the parser with all commands."""
     app = App(
@@ -180,6 +204,11 @@ def build_app() -> App:
     for name, (place, words) in COMMANDS_OF_PRESETS.items():
         presets.command(f"explorer.cli.{place}", name=name, help=words)
     app.command(presets)
+    skills = App(name="skills", help="List the skills that agents may load; or show, check and make one.")
+    skills.default(list_all_skills)
+    for name, (place, words) in COMMANDS_OF_SKILLS.items():
+        skills.command(f"explorer.cli.{place}", name=name, help=words)
+    app.command(skills)
     app.command(ask_anyway, name="ask")
     app.default(ask)
     return app
@@ -190,6 +219,13 @@ def list_runs(*, options: CommonOptions = COMMON) -> int:
     from explorer.cli.commands.runs import runs  # noqa: PLC0415 - a default command cannot be imported late otherwise
 
     return runs(options=options)
+
+
+def list_all_skills(*, options: CommonOptions = COMMON) -> int:
+    """List the skills that agents may load, and those that do not count."""
+    from explorer.cli.commands.skills import list_skills  # noqa: PLC0415 - as above
+
+    return list_skills(options=options)
 
 
 def print_report_of_run(

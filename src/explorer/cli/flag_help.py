@@ -6,6 +6,7 @@ Models and roles:
                            presets list. Or its folder, with a slash
   --roles DIR              Folder of your own role files, which override the
                            built-in ones
+  --skills DIR             Folder of your own skills
   --tools FILE.py          A Python file with tools of your own; it runs as you.
                            Repeatable
   --approval RULE          Which calls of tools are allowed, refused, or put to

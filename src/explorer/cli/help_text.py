@@ -22,6 +22,7 @@ COMMANDS = (
     "demo",
     "tools",
     "agents",
+    "skills",
     "models",
     "presets",
     "config",
@@ -67,6 +68,7 @@ Commands:
   demo                     explore the bundled sample day, offline
   tools                    tools of agents, and the roles that have them
   agents                   roles: purpose, tools and limits of each
+  skills                   methods that agents load: list, show, validate, new
   models                   which model each role would use
   presets list, show NAME  whole explorers as configurations (`--preset NAME`)
   config show              every setting, its value, and where it comes from

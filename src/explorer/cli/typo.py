@@ -13,6 +13,7 @@ SUBCOMMANDS: Mapping[str, tuple[str, ...]] = {
     "runs": ("list", "rm", "gc", "export", "import"),
     "report": ("list", "show"),
     "presets": ("list", "show"),
+    "skills": ("list", "show", "validate", "new"),
     "completion": ("bash", "zsh", "fish"),
 }
 """Words that may follow a command, by command."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from explorer.journal.context_size import ContextSize, cleared
+from explorer.journal.context_size import LOAD_SKILL, ContextSize, cleared
 from explorer.schema.events import (
     NO_EFFECT,
     AgentContinued,
@@ -115,6 +115,8 @@ class AgentState:
     """
     result: JsonObject = field(default_factory=dict[str, Any])
     """What it gave as the result of its latest task, in the form of its role."""
+    skills: dict[str, str] = field(default_factory=dict[str, str])
+    """What it read of skills, by the name of the skill, and of the file in it if there is one."""
     reasoning_refusals: int = 0
     """How often the provider refused reasoning of earlier turns."""
     is_steered: bool = False
@@ -219,6 +221,8 @@ class AgentState:
         self._note_search(event)
         if event.ends_agent:
             self.result = event.data.get(RESULT) or {}
+        if event.success and event.name == LOAD_SKILL:
+            self.skills[str(event.data.get("skill", ""))] = event.content
         for written in event.files:
             self.files[written.path] = written
         for path in event.removed:

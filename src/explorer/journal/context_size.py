@@ -16,8 +16,9 @@ LINE_CHARS = 600
 """An estimate of what takes the place of a cleared result."""
 MAX_NAMED = 40
 """Limit of source ids and paths that are named in its place."""
-NEVER_CLEARED = frozenset({"call_agent", "list_files", "list_sources"})
-"""Tools whose results stay: what helpers answered, and what says which files and sources there are."""
+LOAD_SKILL = "load_skill"
+NEVER_CLEARED = frozenset({"call_agent", "list_files", "list_sources", LOAD_SKILL})
+"""Tools whose results stay: what helpers answered, what says which files and sources there are, and methods."""
 PLANS = ("plan", "todo")
 """First words of the names of files with an agent's plan, whose content stays, too."""
 FIRST_WORD = re.compile(r"[a-z]+")

@@ -35,6 +35,7 @@ from explorer.network.client_options import check_network
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import installed_extensions
 from explorer.run.settings_parts import model_setup, vendor_of
+from explorer.run.skill_folders import skill_folders
 from explorer.sandbox.confinement import SandboxTier
 from explorer.sandbox.selection import Sandbox, choose_sandbox
 from explorer.schema.errors import ConfigError, CredentialsError
@@ -46,6 +47,7 @@ from explorer.schema.preset import Preset
 from explorer.schema.setting import extension_place
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
+from explorer.skills.catalog import SkillCatalog, find_skills
 from explorer.sources.connections import CheckAddress, as_asked
 from explorer.tools.shell import SHELL_TOOLS
 
@@ -115,6 +117,7 @@ class RunResources:
     """Origin of each limit that the user did not set, by name."""
     lean: str = ""
     """Why the run is in lean mode; empty: it is not."""
+    skills: SkillCatalog = field(default_factory=SkillCatalog)
 
     @property
     def absent(self) -> dict[str, str]:
@@ -162,18 +165,15 @@ async def open_resources(
         ModelError: The server the user named cannot be asked for its models.
     """
     further = (*installed_extensions().installed_tools, *extra_tools)
-    for place in installed_extensions().unknown(settings):
-        logger.warning("the setting {} belongs to nothing that is installed", place)
     asked = settings if own_client is None else settings.model_copy(update={"model": OFFLINE, "role_models": {}})
     roles, choice, lean = await choose_team(asked, [tool.name for tool in further])
     if lean:
         settings = lean_settings(settings)
     if own_client is None:
         _refuse_offline(settings.preset, choice.models[leading_role(roles).name])
-    for role, ref in choice.models.items():
-        vendor = vendor_of(ref, settings)
-        check_effort(vendor.vendor if vendor else None, ref, effort_of(settings, roles[role]))
+    _check_settings(settings, roles, choice)
     judge = await choose_judge(settings) if settings.judge and own_client is None else None
+    skills = find_skills([] if lean else skill_folders(settings))
     settings, origins = in_force(settings, choice, judge)
     if not settings.is_sample or any(ref.provider != OFFLINE for ref in choice.models.values()):
         check_network(settings.network)
@@ -182,12 +182,22 @@ async def open_resources(
         clients = await stack.enter_async_context(
             Clients(model_setup(settings), offline=_offline_client(choice), retry_settings=retry_settings)
         )
-        chosen = judge.models[JUDGE] if judge else None
-        await clients.open([*choice.models.values(), *([chosen] if chosen else [])])
+        chosen = await _opened(clients, choice, judge)
         sandbox = Sandbox(None, "lean mode has no shell") if lean else await choose_shell(settings)
         roles = _without_open_shell(roles, sandbox)
         yield RunResources(
-            settings, roles, choice, clients, connectors, extra_tools, own_client, sandbox, chosen, origins, lean
+            settings,
+            roles,
+            choice,
+            clients,
+            connectors,
+            extra_tools,
+            own_client,
+            sandbox,
+            chosen,
+            origins,
+            lean,
+            skills,
         )
 
 
@@ -209,6 +219,26 @@ def _refuse_offline(preset: Preset | None, leading: ModelRef) -> None:
             f"the preset {preset.name} is prompts for a language model, and offline mode is none",
             hint="set a key or name a model: ANTHROPIC_API_KEY, OPENAI_API_KEY, or --model NAME (explorer models)",
         )
+
+
+async def _opened(clients: Clients, choice: Choice, judge: Choice | None) -> ModelRef | None:
+    """Open the clients of all models, and return the judge's."""
+    chosen = judge.models[JUDGE] if judge else None
+    await clients.open([*choice.models.values(), *([chosen] if chosen else [])])
+    return chosen
+
+
+def _check_settings(settings: Settings, roles: Mapping[str, Role], choice: Choice) -> None:
+    """See that the model of each role takes the role's effort, and log settings that belong to nothing.
+
+    Raises:
+        ConfigError: A model does not take it.
+    """
+    for place in installed_extensions().unknown(settings):
+        logger.warning("the setting {} belongs to nothing that is installed", place)
+    for role, ref in choice.models.items():
+        vendor = vendor_of(ref, settings)
+        check_effort(vendor.vendor if vendor else None, ref, effort_of(settings, roles[role]))
 
 
 def _offline_client(choice: Choice) -> LLMClient | None:

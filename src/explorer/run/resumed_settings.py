@@ -52,6 +52,7 @@ def as_started(now: Settings, run_state: RunState, *, is_own: bool) -> Settings:
         "mcp": now.mcp,
         "approval_rules": _both(now.approval_rules, recorded.approval_rules),
         "tightening_rules": _both(now.tightening_rules, recorded.tightening_rules),
+        "skill_folders": now.skill_folders,
     }
     if "effort" not in explicit:
         kept["effort"] = {**recorded.effort, **efforts}

@@ -197,6 +197,7 @@ class RunSession(SessionContext):
                 progress=self.progress,
                 review=self.review(budget),
                 guard=self._approvals(budget).guard,
+                skills=resources.skills.listing,
             )
         )
 

@@ -38,6 +38,7 @@ from explorer.schema.events import (
 from explorer.schema.limits import Limits
 from explorer.schema.model_options import Tier
 from explorer.schema.settings import Settings
+from explorer.schema.skill_folder import SkillOrigin
 from explorer.schema.tool import SourceDraft, Tool
 from explorer.sources.date_ranges import zone_named
 from explorer.sources.http.url_allowlist import UrlAllowlist
@@ -45,6 +46,7 @@ from explorer.sources.http.well_known import well_known_addresses
 from explorer.sources.search.selection import plan_search
 from explorer.tools.files import file_tools
 from explorer.tools.library import LibraryAccess, Past, SearchRunsTool, library_tools
+from explorer.tools.skills import LoadSkillTool
 from explorer.tools.sources import ListSourcesTool, ReadSourceTool
 from explorer.workspace.source_store import SourceStore, stored_at
 from explorer.workspace.user_key import open_key
@@ -110,6 +112,7 @@ class SessionContext:
             ListSourcesTool(self.workspace, sources),
             ReadSourceTool(self.workspace, sources),
             *self._earlier_work(sources),
+            LoadSkillTool(resources.skills, self.workspace, has_shell=resources.sandbox.confinement is not None),
             *own,
         ]
         tools = {**resources.installed_tools(check), **{tool.name: tool for tool in inner}, **resources.tools(check)}
@@ -218,6 +221,12 @@ def session_configured(resources: RunResources, run_state: RunState, reasons: Se
         report_cost_usd=round(reserve.cost_usd, 6),
         report_tokens=reserve.tokens,
         lean=resources.lean,
+        skills={
+            name: str(one.folder)
+            for name, one in resources.skills.skills.items()
+            if one.origin is not SkillOrigin.BUILT_IN
+        },
+        skills_left_out={one.place: one.why for one in resources.skills.left_out},
     )
     _log(session)
     return session

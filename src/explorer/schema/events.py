@@ -190,6 +190,10 @@ class SessionConfigured(Event):
     """The tokens that writing the report can use; 0 where they are not limited."""
     lean: str = Field(default="", exclude_if=lambda lean: not lean)
     """Why the session is in lean mode; empty: it is not."""
+    skills: dict[str, str] = Field(default={}, exclude_if=lambda skills: not skills)
+    """The skills that are not built in: the folder of each, by name."""
+    skills_left_out: dict[str, str] = Field(default={}, exclude_if=lambda left_out: not left_out)
+    """The skills that do not count: why, by folder."""
     carried: CarriedRun | None = Field(default=None, exclude_if=lambda carried: carried is None)
     """What a run from elsewhere is not given; None: the run is the user's own."""
 

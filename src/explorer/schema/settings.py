@@ -40,6 +40,7 @@ from explorer.schema.setting import (
     extension_place,
     one_of,
 )
+from explorer.schema.skill_folder import SkillFolder
 
 JINA_READER_URL = "https://r.jina.ai"
 """The reader that `JINA_API_KEY` is a key for."""
@@ -54,7 +55,7 @@ LIBRARY = ("daily", "once")
 """The allowed values of `library`."""
 
 
-NOT_RECORDED = ("secrets", "network", "cache_dir", "state_dir", "mcp")
+NOT_RECORDED = ("secrets", "network", "cache_dir", "state_dir", "mcp", "skill_folders")
 """Settings that a journal does not have."""
 
 Extension = TypeVar("Extension", bound=ExtensionSettings)
@@ -67,13 +68,7 @@ class Settings(BaseModel):
 
     workspace: Annotated[
         Path,
-        Setting(
-            "EXPLORER_WORKSPACE",
-            PATH,
-            "Folder with the runs",
-            Group.FILES,
-            flags=(Flag("--workspace", "DIR"),),
-        ),
+        Setting("EXPLORER_WORKSPACE", PATH, "Folder with the runs", Group.FILES, (Flag("--workspace", "DIR"),)),
     ] = Path("workspace")
     model: Annotated[
         str,
@@ -143,6 +138,11 @@ class Settings(BaseModel):
     """A folder of role files, which replace built-in ones of the same name."""
     preset: Preset | None = Field(default=None, exclude_if=lambda preset: preset is None)
     """What the run was configured as by `--preset`; its roles come before those of `roles_dir`."""
+    skills_dir: Annotated[
+        Path | None,
+        Setting("EXPLORER_SKILLS_DIR", PATH, "Folder of your own skills", Group.MODELS, (Flag("--skills", "DIR"),)),
+    ] = None
+    """A folder of skills, which replace built-in ones of the same name."""
     price: Annotated[
         Price | None,
         Setting(
@@ -259,6 +259,8 @@ class Settings(BaseModel):
     """The user's own folder for what proves that a run is the user's: never one of a run's; None: nothing proves it."""
     mcp: dict[str, McpServer] = {}
     """The MCP servers that are set up now, by name: never those of the time a run was started."""
+    skill_folders: tuple[SkillFolder, ...] = ()
+    """Further folders of skills in this session: the user's own, and those of a project that the user trusts."""
     is_sample: bool = False
     """Read the bundled, invented sample day instead of the network."""
     files: tuple[Path, ...] = ()

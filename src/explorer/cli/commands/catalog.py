@@ -37,11 +37,13 @@ from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.preset import Preset
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool, ToolResult
+from explorer.skills.catalog import SkillCatalog
 from explorer.text.words import sentences
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
 from explorer.tools.library import LibraryAccess, Past, SearchRunsTool, library_tools
 from explorer.tools.shell import shell_tools
+from explorer.tools.skills import LoadSkillTool
 from explorer.tools.sources import ListSourcesTool, ReadSourceTool
 from explorer.workspace.workspace import Workspace
 
@@ -260,6 +262,7 @@ async def all_tools(
             *connectors.tools(),
             *library_tools(LibraryAccess(library, "", dict)),
             SearchRunsTool(Past(settings.workspace, "", library)),
+            LoadSkillTool(SkillCatalog(), Workspace(Path()), has_shell=False),
             FinishTool(lambda _is_empty: None),
             *connectors.installed_tools(),
             *own,

@@ -20,9 +20,11 @@ from explorer.cli.settings.presets import PROJECT, PresetFolder, described
 from explorer.cli.settings.trust import TrustedFolders, TrustRecord, read_folder
 from explorer.cli.settings.untrusted import Withheld
 from explorer.schema.errors import ConfigError, NotFoundError
+from explorer.schema.skill_folder import SkillOrigin
+from explorer.skills.tree import UnusableSkillError, files_of
 
 MCP_SERVER = "MCP server: its tools reach the roles that name them"
-NOTHING = "its files set nothing that needs trust"
+NOTHING = "nothing in it needs trust"
 
 
 def trust(
@@ -52,7 +54,7 @@ def trust(
     if not place.is_dir():
         raise NotFoundError(f"there is no folder {place}", hint="explorer trust FOLDER")
     configuration = folder_configuration(place if folder else None)
-    if _waiting(configuration) and not dry_run:
+    if (_waiting(configuration) or configuration.waiting_skills) and not dry_run:
         trusted.add(configuration.folder)
     return _print_result(configuration, options, is_kept=not dry_run, was_trusted=trusted.trusts(configuration.folder))
 
@@ -85,6 +87,11 @@ def settings_to_run(options: CommonOptions) -> Configuration:
     configuration = configured(options, asked)
     if configuration.unread and not options.quiet:
         say(f"not read from .env, but from the environment: {', '.join(configuration.unread)}")
+    waiting = configuration.waiting_skills
+    if waiting and not (options.quiet or options.ignore_folder):
+        places = ", ".join(dict.fromkeys(one_line(os.path.relpath(one.parent)) for one in waiting))
+        are = f"{counted(len(waiting), 'skill')} of this folder {'is' if len(waiting) == 1 else 'are'} not used"
+        say(f"{are}, because it is not trusted ({places}); see and allow: explorer trust")
     return configuration
 
 
@@ -103,6 +110,7 @@ def _table(configuration: Configuration) -> str:
     ]
     rows += [_preset_row(one) for one in _waiting(configuration) if one.name == "preset"]
     rows += [(f"role file {path}", "", "", "") for path in configuration.folder.role_files]
+    rows += [(f"skill {one_line(os.path.relpath(one))}", *_skill_cells(one)) for one in configuration.waiting_skills]
     return aligned(("SETTING", "VALUE", "NOW", "WHAT IT IS"), rows)
 
 
@@ -111,15 +119,35 @@ def _preset_row(one: Withheld) -> tuple[str, ...]:
     return (one.origin, one.value, "", described(folder))
 
 
+def _skill_cells(folder: Path) -> tuple[str, str, str]:
+    """Return what a skill is, or why it does not count in a trusted folder either."""
+    from explorer.skills.skill import read_skill  # noqa: PLC0415 - few folders have skills
+
+    try:
+        skill = read_skill(folder, SkillOrigin.PROJECT, files_of(folder))
+    except UnusableSkillError as error:
+        return ("", "-", f"left out: {error}")
+    return (counted(len(skill.files), "file"), "-", skill.fields.description)
+
+
 def _print_result(configuration: Configuration, options: CommonOptions, *, is_kept: bool, was_trusted: bool) -> int:
     folder = str(configuration.folder.path)
     if options.output_format != "text":
         changes = [asdict(one) for one in _waiting(configuration)]
-        emit_json({"folder": folder, "trusted": was_trusted, "changes": changes})
+        skills = [str(one) for one in configuration.waiting_skills]
+        emit_json({"folder": folder, "trusted": was_trusted, "changes": changes, "skills": skills})
         return 0
-    waiting = _waiting(configuration)
+    settings, skills = _waiting(configuration), configuration.waiting_skills
+    waiting = [
+        words
+        for count, words in (
+            (len(settings), counted(len(settings), "setting")),
+            (len(skills), counted(len(skills), "skill")),
+        )
+        if count
+    ]
     words = "in force from now on, until its files change" if is_kept else "would be in force"
-    head = f"{counted(len(waiting), 'setting')} {words}\n\n{_table(configuration)}" if waiting else NOTHING
+    head = f"{' and '.join(waiting)} {words}\n\n{_table(configuration)}" if waiting else NOTHING
     emit_page(f"{one_line(folder)}: {head}")
     for one in configuration.withheld:
         if one.is_final:

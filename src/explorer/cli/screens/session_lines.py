@@ -55,6 +55,9 @@ def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
     parts += [f"pages read through {session.reader}"] * bool(session.reader)
     parts.append(f"shell {session.shell or 'none'}")
     words.append(", ".join([*parts, *limit_words(session.limits)]))
+    if session.skills:
+        words.append(f"skills of your own or of this folder: {', '.join(session.skills)}")
+    words += [f"skill left out: {place}: {why}" for place, why in session.skills_left_out.items()]
     words += carried_words(session.carried)
     limits = claimed_limits({name: limit.value for name, limit in session.limits.items()})
     reserve = ReportReserve(session.report_tokens, session.report_cost_usd)
@@ -113,6 +116,8 @@ def session_page(session: SessionConfigured) -> str:
         ("search", ", ".join(session.search) or "none", session.search_why),
         *([("reader", session.reader, session.reader_why)] if session.reader else []),
         ("shell", session.shell or "none", session.shell_why),
+        *(("skill", name, folder) for name, folder in session.skills.items()),
+        *(("skill", "left out", f"{place}: {why}") for place, why in session.skills_left_out.items()),
         *(
             (name.replace("_", " "), "none" if limit.value is None else f"{limit.value:,}", limit.origin)
             for name, limit in session.limits.items()

@@ -36,7 +36,7 @@ from explorer.cli.settings.presets import (
 from explorer.cli.settings.resolve import settings_of
 from explorer.cli.settings.trust import SettingsFolder, TrustedFolders, read_folder
 from explorer.cli.settings.untrusted import OUTSIDE, OVERRIDING, UNTRUSTED, Withheld, without_trust
-from explorer.cli.settings.user_folders import cache_folder, state_folder
+from explorer.cli.settings.user_folders import cache_folder, config_folder, state_folder
 from explorer.cli.settings.values import (
     CORE,
     DEFAULT,
@@ -55,6 +55,8 @@ from explorer.schema.errors import ConfigError
 from explorer.schema.network import VARIABLES as NETWORK_VARIABLES
 from explorer.schema.network import network_of
 from explorer.schema.settings import Settings
+from explorer.schema.skill_folder import SkillFolder, SkillOrigin
+from explorer.skills.tree import project_places
 from explorer.text.sanitize import single_line
 from explorer.workspace.access import journal_path
 
@@ -103,6 +105,11 @@ class Configuration:
         """The names of the settings that files of a folder without trust set."""
         return {value.name for value in self.values if value.level is Origin.FOLDER and not self.is_trusted}
 
+    @property
+    def waiting_skills(self) -> list[Path]:
+        """The folders of skills that count once the user trusts the folder."""
+        return [] if self.is_trusted else self.folder.skills
+
     def with_origin(self, name: str, origin: str) -> "Configuration":
         """Return this configuration with the origin of a value that a command set itself."""
         values = (replace(value, origin=origin) if value.name == name else value for value in self.values)
@@ -138,7 +145,8 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
     withheld += mcp.withheld
     given = {**_of_environment(environment), **({"preset": preset.preset} if preset else {})}
     given |= {TIGHTENING: rules.tightening} if rules.tightening else {}
-    settings = settings_of(found, models).model_copy(update={**given, "mcp": dict(mcp.servers)})
+    given |= {"mcp": dict(mcp.servers), "skill_folders": _skill_folders(files, environment, is_trusted=is_trusted)}
+    settings = settings_of(found, models).model_copy(update=given)
     unread = tuple(name for name in files.variables if name in NETWORK_VARIABLES)
     unknown = (*_unknown_variables(environment, "environment"), *_unknown_variables(files.variables, ".env"))
     values = with_ignored((*values_of(settings, found, models), *rules.rows), _ignored(withheld, unread))
@@ -171,6 +179,18 @@ def _of_folder(
     if corpus is None or corpus.level not in OVERRIDING:
         withheld += tuple(Withheld("corpus", raw.origin, raw.text, OUTSIDE, is_final=True) for raw in files.outside)
     return taken, withheld
+
+
+def _skill_folders(
+    files: SettingsFolder, environment: Mapping[str, str], *, is_trusted: bool
+) -> tuple[SkillFolder, ...]:
+    """Return the user's own folder of skills, and those of the current folder if the user trusts it."""
+    own = config_folder(environment) / "skills"
+    places = project_places(files.path) if is_trusted else ()
+    return (
+        *([SkillFolder(path=own, origin=SkillOrigin.USER)] if own.is_dir() else []),
+        *(SkillFolder(path=one, origin=SkillOrigin.PROJECT, sha256=files.skill_digests[one]) for one in places),
+    )
 
 
 def _of_environment(environment: Mapping[str, str]) -> Mapping[str, object]:

@@ -53,6 +53,7 @@ class CommonOptions:
         ),
     ] = None
     roles: Annotated[tuple[str, ...], _flag("--roles")] = ()
+    skills: Annotated[str | None, _flag("--skills")] = None
     tools: Annotated[
         tuple[str, ...],
         Parameter(

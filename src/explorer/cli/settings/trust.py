@@ -19,6 +19,7 @@ from explorer.cli.settings.resolve import parsed
 from explorer.cli.settings.user_folders import config_folder
 from explorer.cli.settings.values import Origin, Raw, setting_named
 from explorer.schema.errors import ConfigError, StorageError
+from explorer.skills.tree import folder_digest, project_places, skill_names
 from explorer.workspace.private import make_private_folder, write_private
 
 DOTENV, TOML, MCP_JSON = ".env", "explorer.toml", ".mcp.json"
@@ -106,11 +107,29 @@ class SettingsFolder:
         return {str(path): _bounded(path) for path in paths}
 
     @cached_property
+    def skill_places(self) -> Sequence[Path]:
+        """The folders of skills that are in it, or that its settings lead to."""
+        raw = overlay(layer.values for _, layer in self.layers).get("skills_dir")
+        named = parsed(setting_named("skills_dir"), raw) if raw else None
+        return [*project_places(self.path), *([self.path / named] if isinstance(named, Path) else [])]
+
+    @cached_property
+    def skill_digests(self) -> Mapping[Path, str]:
+        """The SHA-256 of all skills in each of these folders."""
+        return {place: folder_digest(place) for place in self.skill_places}
+
+    @property
+    def skills(self) -> list[Path]:
+        """The folders of its skills, whatever is in them."""
+        return [place / name for place in self.skill_places for name in skill_names(place)]
+
+    @cached_property
     def digest(self) -> str:
-        """The SHA-256 of its files of settings, of the role files that these lead to, and of its presets."""
+        """The SHA-256 of its files of settings, of the role files that these lead to, of its presets and its skills."""
         files = {str(file.path): file.content for file in self.files} | dict(self.role_files)
         files |= self.preset_files
         files |= {name: os.fsencode(target) for name, target in self.links.items()}
+        files |= {str(place): digest.encode() for place, digest in self.skill_digests.items()} if self.skills else {}
         total = hashlib.sha256()
         for name, content in sorted(files.items()):
             for part in (os.fsencode(name), content):
@@ -221,7 +240,7 @@ class TrustedFolders:
             "folder": str(folder.path.resolve()),
             "sha256": folder.digest,
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "files": [*map(str, files), *folder.role_files, *folder.preset_files],
+            "files": [*map(str, files), *folder.role_files, *folder.preset_files, *map(str, folder.skills)],
         }
         path = self._file(folder.path)
         new = path.with_suffix(f".{os.getpid()}.new")
