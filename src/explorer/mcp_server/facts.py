@@ -19,7 +19,6 @@ LOOK_EVERY_S = 0.5
 MAX_FILES = 100
 QUESTION_CHARS = 300
 REASON_CHARS = 500
-PATH_CHARS = 300
 REPORT_CHARS = 40_000
 """The characters of a report that one answer has; `read_run_file` reads on."""
 SCHEME = "explorer://runs/"
@@ -39,8 +38,8 @@ class RunStatus(BaseModel):
     agents: int = 0
     sources: int = 0
     tokens: int = 0
-    cost_usd: float | None = Field(default=None, description="None: a price is not known")
-    files: list[str] = Field(default=[], description="Paths of the report and the findings, for read_run_file")
+    cost_usd: float | None = Field(default=None, description="null: a price is not known")
+    files: str = Field(default="", description="Paths of findings, for read_run_file, one a line, in a fence")
     report_uri: str = Field(default="", description="The report as a resource; empty: there is none yet")
     next: str = Field(description="What can be done with it")
 
@@ -83,7 +82,7 @@ def facts_of(folder: Path, error: ModelText = NOTHING) -> RunStatus:
         sources=len(run_state.sources),
         tokens=run_state.usage.total_tokens,
         cost_usd=run_state.cost_usd,
-        files=[single_line(path, PATH_CHARS) for path in sorted(run_state.files)][:MAX_FILES],
+        files=block("\n".join(map(single_line, sorted(run_state.files)[:MAX_FILES])), WrittenBy.MODEL),
         report_uri=report_uri(folder.name) if finished is not None and report_text(folder) else "",
         next=NEXT.get(status, INCOMPLETE),
     )

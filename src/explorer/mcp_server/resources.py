@@ -3,15 +3,12 @@
 import re
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 from explorer.mcp_server.facts import SCHEME, report_for_model, report_uri
 from explorer.mcp_server.runs import ServedRuns
-from explorer.reports.earlier import past_runs
 from explorer.run.finish import report_path
 from explorer.schema.errors import ToolError
-from explorer.text.rendering import block, own
-from explorer.text.sanitize import single_line
+from explorer.text.rendering import block, inline, own
 from explorer.workspace.source_store import stored_at
 from explorer.workspace.workspace import Workspace
 
@@ -28,7 +25,7 @@ class ListedReport:
     uri: str
     run_id: str
     title: str
-    """The run's question."""
+    """The run's question, in a fence."""
     day: str
 
 
@@ -41,19 +38,19 @@ class ReportListing:
     """Where the next part begins; empty: there is none."""
 
 
-def reports_after(workspace: Path, cursor: str) -> ReportListing:
+def reports_after(runs: ServedRuns, cursor: str) -> ReportListing:
     """Return the reports of runs older than the one that a cursor names, newest first.
 
     Raises:
         ToolError: It is no cursor of this server.
     """
-    if cursor and ("/" in cursor or not (workspace / cursor).is_dir()):
+    if cursor and ("/" in cursor or not (runs.workspace / cursor).is_dir()):
         raise ToolError(own("this server did not give the cursor {cursor}", cursor=cursor))
-    older = (run for run in past_runs(workspace) if not cursor or run.run_id < cursor)
+    older = (run for run in runs.past() if not cursor or run.run_id < cursor)
     with_report = (run for run in older if report_path(run.folder) is not None)
     found = list(islice(with_report, PAGE + 1))
     shown = tuple(
-        ListedReport(report_uri(run.run_id), run.run_id, single_line(run.question, TITLE_CHARS), run.day)
+        ListedReport(report_uri(run.run_id), run.run_id, inline(run.question, TITLE_CHARS), run.day)
         for run in found[:PAGE]
     )
     return ReportListing(shown, shown[-1].run_id if len(found) > PAGE else "")

@@ -2,12 +2,12 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, LiteralString
 
 from loguru import logger
 from pydantic import Field
@@ -15,6 +15,7 @@ from pydantic import Field
 from explorer.journal.control import Inbox
 from explorer.journal.listing import find_run, free_run_id, is_running, read_records
 from explorer.journal.run_state import RunState
+from explorer.reports.earlier import PastRun, past_runs
 from explorer.run.run import RunHooks, RunResult, StopSignal, resume, start
 from explorer.schema.errors import ExplorerError, ToolError
 from explorer.schema.events import ORCHESTRATOR, AnyEvent, JournalRecord
@@ -24,6 +25,7 @@ from explorer.schema.tool import Arguments
 from explorer.text.rendering import NOTHING, ModelText, code, codes, inline, own
 
 DEFAULT_MAX_RUNS = 2
+AT_WORK: LiteralString = "run {id} is at work; steer sends it a message"
 SERVER_ENDED = "the MCP server ended"
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 """A run's id, or the beginning of one: never a path."""
@@ -78,6 +80,10 @@ class ServedRuns:
         """Every key that is set."""
         return self._plan.settings.secret_texts()
 
+    def past(self) -> Iterator[PastRun]:
+        """Yield the runs of the workspace, newest first; those in folders that no run makes are left out."""
+        return (run for run in past_runs(self.workspace) if RUN_NAME.fullmatch(run.run_id))
+
     def folder_of(self, name: str) -> Path:
         """Return the folder of a run of the workspace, by its id or the beginning of it.
 
@@ -119,7 +125,7 @@ class ServedRuns:
             ToolError: Too many runs are at work, the run is one of them, or it could not be resumed.
         """
         if await asyncio.to_thread(is_running, folder):
-            raise ToolError(own("run {id} is at work; steer sends it a message", id=code(folder.name)))
+            raise ToolError(own(AT_WORK, id=code(folder.name)))
         try:
             settings = self._plan.settings_to_resume(folder)
             started = RunState.of(record.event for record in await asyncio.to_thread(read_records, folder)).started
@@ -136,6 +142,8 @@ class ServedRuns:
 
     async def _begin(self, folder: Path, work: Work, acknowledges: Acknowledges) -> None:
         """Start the task of a session; wait for the record that acknowledges it, or for its end."""
+        if folder.name in self._at_work:
+            raise ToolError(own(AT_WORK, id=code(folder.name)))
         if len(self._at_work) >= self._plan.max_runs:
             words = "{count} runs are at work, and no more are allowed: {ids}. Wait for one, or stop one."
             raise ToolError(own(words, count=len(self._at_work), ids=codes(self._at_work)))

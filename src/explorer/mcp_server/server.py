@@ -111,7 +111,7 @@ class ExplorationServer:
 
     async def _list_resources(self, _context: Context, asked: PaginatedRequestParams | None) -> ListResourcesResult:
         try:
-            page = await asyncio.to_thread(reports_after, self._runs.workspace, (asked and asked.cursor) or "")
+            page = await asyncio.to_thread(reports_after, self._runs, (asked and asked.cursor) or "")
         except ToolError as error:
             raise MCPError(INVALID_PARAMS, error.message) from error
         shown = [

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from explorer.cli.commands.catalog import check_team, named_tools
 from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.launch import LastResort, settings_to_continue
-from explorer.cli.screens.output import INTERRUPTED, TERMINATED, emit, say
+from explorer.cli.screens.output import HUNG_UP, INTERRUPTED, TERMINATED, emit, say
 from explorer.cli.secrecy import keep_secret
 from explorer.cli.session import crash_point
 from explorer.cli.settings.configuration import Configuration, configured, looks_at_runs
@@ -120,9 +120,11 @@ class ServerEnding:
 
     @contextmanager
     def by_signals(self) -> Generator[None]:
-        """End the transport at SIGINT and SIGTERM."""
+        """End the transport at SIGINT, SIGTERM and SIGHUP."""
         loop = asyncio.get_running_loop()
         codes = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup: it is to outlive its terminal
+            codes[signal.SIGHUP] = HUNG_UP
 
         def note(code: int) -> None:
             self.code = self.code or code
