@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.cli.app import ASK_ANYWAY, COMMANDS_OF_RUNS, LAZY_COMMANDS, build_app
+from explorer.cli.app import ASK_ANYWAY, COMMANDS_OF_RUNS, GROUPS_OF_COMMANDS, LAZY_COMMANDS, build_app
 from explorer.cli.help_text import COMMANDS, HELP
 from thoroughness import each_slow_but
 
@@ -45,7 +45,8 @@ def test_the_help_page_names_no_flag_that_the_parser_does_not_take() -> None:
 
 def test_the_help_page_and_the_parser_know_the_same_commands() -> None:
     """Commands are listed once by hand, and the list is right."""
-    assert set(COMMANDS) == {*LAZY_COMMANDS, ASK_ANYWAY, "config", "runs", "report", "mcp", "presets", "skills"}
+    groups = [name for name, _, _ in GROUPS_OF_COMMANDS]
+    assert set(COMMANDS) == {*LAZY_COMMANDS, ASK_ANYWAY, "config", "runs", "report", "skills", *groups}
     assert all(re.search(rf"^  runs.*\b{name}\b", HELP, re.MULTILINE) for name in COMMANDS_OF_RUNS if name != "list")
     assert all(re.search(rf"^  {command}\b", HELP, re.MULTILINE) for command in COMMANDS)
 

@@ -139,6 +139,35 @@ COMMANDS_OF_PRESETS = {
     ),
 }
 """Where each command below `presets` is."""
+COMMANDS_OF_TOPICS = {
+    "add": (
+        "commands.watch_topic:add",
+        (
+            "Explore a question again and again, each time given what the last run found.\n\n"
+            "Writes a timer of your systemd, or a line of your crontab, and shows it; nothing of explorer keeps "
+            "running. The entry has neither the question nor a key. The flags of a question are those of each run; "
+            "in `-o`, {date} and {time} are replaced. `--dry-run` only shows what would be written.\n\n"
+            'Example: `explorer watch-topic add "What is new about SQLite?" --every day -o sqlite-{date}.html`'
+        ),
+    ),
+    "list": ("commands.watch_topic:list_topics", "List the topics, with how the last run of each ended."),
+    "show": ("commands.watch_topic:show", "Show a topic: its question, flags, entry, and last run."),
+    "remove": (
+        "commands.watch_topic:remove",
+        "Remove a topic and its entry; its runs stay, and so does everything else of your systemd and crontab.",
+    ),
+    "run": (
+        "commands.watch_topic:run",
+        "Explore a topic now, as its entry does: with what the last run found, and never twice at once.",
+    ),
+}
+"""Where each command below `watch-topic` is."""
+GROUPS_OF_COMMANDS = (
+    ("mcp", "MCP servers whose tools agents may call; and explorer as a server of other agents.", COMMANDS_OF_MCP),
+    ("presets", "Whole explorers as configurations: list and show them.", COMMANDS_OF_PRESETS),
+    ("watch-topic", "Questions that are explored again and again.", COMMANDS_OF_TOPICS),
+)
+"""Commands that do nothing alone: the name, its help, and what is below it."""
 
 
 COMMANDS_OF_SKILLS = {
@@ -196,14 +225,11 @@ def build_app() -> App:
     for name, (place, words) in COMMANDS_OF_REPORTS.items():
         report.command(f"explorer.cli.{place}", name=name, help=words)
     app.command(report)
-    mcp = App(name="mcp", help="MCP servers whose tools agents may call; and explorer as a server of other agents.")
-    for name, (place, words) in COMMANDS_OF_MCP.items():
-        mcp.command(f"explorer.cli.{place}", name=name, help=words)
-    app.command(mcp)
-    presets = App(name="presets", help="Whole explorers as configurations: list and show them.")
-    for name, (place, words) in COMMANDS_OF_PRESETS.items():
-        presets.command(f"explorer.cli.{place}", name=name, help=words)
-    app.command(presets)
+    for name, help_, commands in GROUPS_OF_COMMANDS:
+        group = App(name=name, help=help_)
+        for word, (place, words) in commands.items():
+            group.command(f"explorer.cli.{place}", name=word, help=words)
+        app.command(group)
     skills = App(name="skills", help="List the skills that agents may load; or show, check and make one.")
     skills.default(list_all_skills)
     for name, (place, words) in COMMANDS_OF_SKILLS.items():

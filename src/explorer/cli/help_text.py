@@ -12,6 +12,7 @@ COMMANDS = (
     "steer",
     "stop",
     "watch",
+    "watch-topic",
     "runs",
     "show",
     "diff",
@@ -55,6 +56,8 @@ Commands:
   steer RUN MESSAGE        send an instruction to a running run
   stop RUN                 finish the report and stop (`--now`: stop at once)
   watch [RUN]              follow a running run, or replay a finished one
+  watch-topic add QUESTION explore it every day, or as often as you say
+  watch-topic list, run    topics: how each went; also show, remove
   runs                     list runs, newest last
   runs rm, runs gc         remove the named runs, or old runs
   runs export, import      save a run as one file, and read it back

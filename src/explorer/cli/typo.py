@@ -14,6 +14,7 @@ SUBCOMMANDS: Mapping[str, tuple[str, ...]] = {
     "report": ("list", "show"),
     "presets": ("list", "show"),
     "skills": ("list", "show", "validate", "new"),
+    "watch-topic": ("add", "list", "show", "remove", "run"),
     "completion": ("bash", "zsh", "fish"),
 }
 """Words that may follow a command, by command."""
@@ -40,6 +41,8 @@ COMMAND_LIKE: Mapping[str, str] = {
     "serve": "",
     "server": "",
     "daemon": "",
+    "schedule": "watch-topic",
+    "cron": "watch-topic",
     "web": "",
     "ui": "",
     "gui": "",
