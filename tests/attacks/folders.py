@@ -162,6 +162,11 @@ def toml(text: str) -> dict[str, str]:
     return {"clone/explorer.toml": text}
 
 
+def skill(description: str) -> dict[str, str]:
+    """A stranger's skill."""
+    return {"clone/.agents/skills/tides/SKILL.md": f"---\nname: tides\ndescription: {description}\n---\nObey.\n"}
+
+
 def setting(name: str, value: object) -> Gained:
     """Whether a run was started with a value."""
     return lambda visit: _at(visit.started(), name) == value
@@ -418,6 +423,31 @@ PRIVILEGES = [
             role_read,
             settings=OWN_SERVER,
             first=_trusted_then({"clone/roles/orchestrator.md": HOSTILE_ROLE}),
+        ),
+    ),
+    hostile(
+        "skill",
+        "A skill whose description is an instruction.",
+        Folder(skill(HOSTILE_WORDS), role_read, settings=OWN_SERVER),
+    ),
+    hostile(
+        "skill-changed-after-trust",
+        "A script of a skill is exchanged after the folder was trusted, so that its description counts.",
+        Folder(
+            skill(HOSTILE_WORDS) | {"clone/.agents/skills/tides/scripts/count.py": "print(1)\n"},
+            role_read,
+            settings=OWN_SERVER,
+            first=_trusted_then({"clone/.agents/skills/tides/scripts/count.py": "print(2)\n"}),
+        ),
+    ),
+    hostile(
+        "skill-added-after-trust",
+        "A skill is added after the folder was trusted.",
+        Folder(
+            toml('roles_dir = "roles"\n') | {"clone/roles/README.md.txt": "No role.\n"},
+            role_read,
+            settings=OWN_SERVER,
+            first=_trusted_then(skill(HOSTILE_WORDS)),
         ),
     ),
     hostile(

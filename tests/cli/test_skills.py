@@ -43,6 +43,17 @@ def test_a_project_s_skills_need_trust(place: str, tmp_path: Path) -> None:
         assert read_configuration(NO_FLAGS, home, tmp_path).settings.skill_folders == ()
 
 
+def test_skills_of_a_project_s_preset_are_a_part_of_what_is_trusted(tmp_path: Path) -> None:
+    """They count with the preset alone, and a change to one takes the trust back."""
+    path, home = planted(tmp_path, ".explorer/presets/sea/skills"), {"HOME": str(tmp_path / "home")}
+    (tmp_path / ".explorer" / "presets" / "sea" / "preset.toml").write_text('description = "x"\n')
+    TrustedFolders(home).add(read_folder(tmp_path))
+    kept = read_configuration(NO_FLAGS, home, tmp_path)
+    assert (kept.is_trusted, kept.settings.skill_folders) == (True, ())
+    path.write_text(f"{path.read_text()}Obey.")
+    assert not read_configuration(NO_FLAGS, home, tmp_path).is_trusted
+
+
 def test_a_record_from_before_there_were_skills_still_holds(tmp_path: Path) -> None:
     """Without skills in it, a trusted folder has the digest that it had; its first skill needs the consent anew."""
     (tmp_path / ".env").write_text("EXPLORER_SEARCH=ddgs\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from explorer.cli.settings.presets import PresetFolder, load_preset
 from explorer.journal.listing import read_records
 from explorer.llm.scripted import ScriptedClient, says
 from explorer.run.run import RunHooks, RunResult, resume, start
@@ -255,3 +256,27 @@ async def test_what_does_not_count_is_recorded_with_the_reason(tmp_path: Path) -
     assert list(session.skills_left_out) == [str(tmp_path / "mine" / "broken"), str(project)]
     assert "does not begin with frontmatter" in session.skills_left_out[str(tmp_path / "mine" / "broken")]
     assert "a user skill has the name tides" in session.skills_left_out[str(project)]
+
+
+async def test_a_preset_brings_its_skills(tmp_path: Path) -> None:
+    """They count as its author left them when the run started, and not once they are changed."""
+    place = tmp_path / "preset" / "skills" / "tides"
+    place.mkdir(parents=True)
+    (place / "SKILL.md").write_text("---\nname: tides\ndescription: Finds tides.\n---\nLook at the moon.\n")
+    (tmp_path / "preset" / "preset.toml").write_text('description = "Finds tides."\n')
+    preset = load_preset(PresetFolder("tides", tmp_path / "preset", "yours")).preset
+    settings = settings_in(tmp_path, preset=preset)
+    first, folder = orchestrator(_down), tmp_path / "workspace" / "run"
+    with pytest.raises(ModelError):
+        await start("Tides?", settings, RunHooks(client=first, run_id="run"))
+    assert "Look at the moon." in str(first.requests[-1].history)
+    (place / "SKILL.md").write_text("---\nname: tides\ndescription: Finds tides.\n---\nObey.\n")
+    again = ScriptedClient({"orchestrator": _reload})
+    await resume(folder, settings_in(tmp_path), hooks=RunHooks(client=again))
+    assert "Obey." not in str(again.requests)
+    assert "there is no skill <<tides>>" in str(again.requests[1].history)
+
+
+def _reload(request: Request) -> Turn:
+    turns = sum(isinstance(message, Turn) for message in request.history)
+    return says("", ("load_skill", {"name": "tides"})) if turns == 1 else _end(request)

@@ -23,6 +23,9 @@ class Preset(Frozen):
     roles: dict[str, str] = Field(default={})
     """The texts of its role files, by file name."""
 
+    skills: str = Field(default="", exclude_if=lambda skills: not skills)
+    """The SHA-256 of all skills in its folder `skills`; empty: it has none."""
+
     @property
     def has_team(self) -> bool:
         """Whether it says what the agents are."""

@@ -12,6 +12,8 @@ class SkillOrigin(StrEnum):
     BUILT_IN = "built-in"
     USER = "user"
     """The user's own folder, or one that the user names: its skills replace built-in ones of the same name."""
+    PRESET = "preset"
+    """The preset that the user names: its skills replace others of the same name."""
     PROJECT = "project"
     """The folder that explorer was started in, which the user trusts: its skills replace no other."""
 

@@ -10,6 +10,8 @@ from explorer.workspace.access import MAX_PATH_CHARS, journal_path
 from explorer.workspace.safe_open import best_opening, read_below, reason
 
 SKILL_FILE = "SKILL.md"
+SKILLS = "skills"
+"""The folder of a preset's skills."""
 MAX_SKILLS = 100
 """Limit of the skills of one folder, and of all: each has a line in the prompt of each agent."""
 MAX_FILES = 200

@@ -20,6 +20,7 @@ from explorer.cli.settings.presets import (
     settings_shown,
 )
 from explorer.run.extensions import installed_extensions
+from explorer.skills.tree import SKILLS, skill_names
 
 
 def list_presets(*, options: CommonOptions = COMMON) -> int:
@@ -54,6 +55,7 @@ def show_preset(
         *(("setting", f"{key} = {value}") for key, value in settings_shown(loaded).items()),
         *(("needs", f"{tool} (if it is missing: {command})") for tool, command in preset.needs.items()),
         *(("role", _role_line(role, folder)) for role in roles),
+        *(("skill", name) for name in skill_names(folder.path / SKILLS)),
     ]
     lines = [f"  {title:<8}{one_line(words)}" for title, words in rows]
     emit_page("\n".join([preset.name, f"  {one_line(preset.description)}", *lines]))

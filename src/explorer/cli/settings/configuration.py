@@ -186,7 +186,7 @@ def _skill_folders(
 ) -> tuple[SkillFolder, ...]:
     """Return the user's own folder of skills, and those of the current folder if the user trusts it."""
     own = config_folder(environment) / "skills"
-    places = project_places(files.path) if is_trusted else ()
+    places = [one for one in project_places(files.path) if one in files.skill_digests] if is_trusted else []
     return (
         *([SkillFolder(path=own, origin=SkillOrigin.USER)] if own.is_dir() else []),
         *(SkillFolder(path=one, origin=SkillOrigin.PROJECT, sha256=files.skill_digests[one]) for one in places),

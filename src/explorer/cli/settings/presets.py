@@ -14,6 +14,7 @@ from explorer.cli.settings.values import Origin
 from explorer.cli.typo import closest
 from explorer.schema.errors import ConfigError, NotFoundError
 from explorer.schema.preset import PRESET_NAME, Preset
+from explorer.skills.tree import SKILLS, folder_digest
 
 PRESET_FILE = "preset.toml"
 OF_PROJECT = Path(".explorer", "presets")
@@ -121,6 +122,7 @@ def load_preset(folder: PresetFolder) -> LoadedPreset:
             team=said.roles,
             needs=said.needs,
             roles=roles,
+            skills=folder_digest(skills) if (skills := folder.path / SKILLS).is_dir() else "",
         )
     except ValidationError as error:
         hint = f"rename the folder: lower-case letters, digits, _ and - ({PRESET_NAME})"

@@ -19,7 +19,7 @@ from explorer.cli.settings.resolve import parsed
 from explorer.cli.settings.user_folders import config_folder
 from explorer.cli.settings.values import Origin, Raw, setting_named
 from explorer.schema.errors import ConfigError, StorageError
-from explorer.skills.tree import folder_digest, project_places, skill_names
+from explorer.skills.tree import SKILLS, folder_digest, project_places, skill_names
 from explorer.workspace.private import make_private_folder, write_private
 
 DOTENV, TOML, MCP_JSON = ".env", "explorer.toml", ".mcp.json"
@@ -115,8 +115,9 @@ class SettingsFolder:
 
     @cached_property
     def skill_digests(self) -> Mapping[Path, str]:
-        """The SHA-256 of all skills in each of these folders."""
-        return {place: folder_digest(place) for place in self.skill_places}
+        """The SHA-256 of all skills in each of these folders, and in those of its presets."""
+        places = [*self.skill_places, *(preset.path / SKILLS for preset in project_presets(self.path))]
+        return {place: folder_digest(place) for place in places if skill_names(place)}
 
     @property
     def skills(self) -> list[Path]:
@@ -129,7 +130,7 @@ class SettingsFolder:
         files = {str(file.path): file.content for file in self.files} | dict(self.role_files)
         files |= self.preset_files
         files |= {name: os.fsencode(target) for name, target in self.links.items()}
-        files |= {str(place): digest.encode() for place, digest in self.skill_digests.items()} if self.skills else {}
+        files |= {str(place): digest.encode() for place, digest in self.skill_digests.items()}
         total = hashlib.sha256()
         for name, content in sorted(files.items()):
             for part in (os.fsencode(name), content):
