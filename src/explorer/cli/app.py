@@ -41,6 +41,7 @@ LAZY_COMMANDS = {
     "grep": "commands.grep:grep",
     "verify": "commands.verify:verify",
     "eval": "commands.evaluate:evaluation",
+    "repl": "commands.repl:repl",
     "demo": "commands.ask:demo",
     "tools": "commands.catalog:tools",
     "agents": "commands.catalog:agents",

@@ -7,6 +7,7 @@ from explorer.schema.version import __version__
 
 COMMANDS = (
     "ask",
+    "repl",
     "resume",
     "fork",
     "steer",
@@ -51,6 +52,7 @@ Examples:
 
 Commands:
   ask QUESTION             explore; use it if QUESTION looks like a command
+  repl [RUN]               a session: questions, follow-ups, /commands
   resume [RUN] [MESSAGE]   continue a run; with MESSAGE, ask a follow-up in it
   fork RUN [MESSAGE]       new run from an earlier point of a run (`--at N`)
   steer RUN MESSAGE        send an instruction to a running run

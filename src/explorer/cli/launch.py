@@ -8,7 +8,7 @@ import os
 import shlex
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,7 +19,8 @@ from explorer.cli.report_files import check_target
 from explorer.cli.screens.approval import terminal_approval
 from explorer.cli.screens.output import say
 from explorer.cli.screens.run_summary import SummaryPrinter
-from explorer.cli.screens.screen import screen_for, tap_for
+from explorer.cli.screens.run_view import RunView
+from explorer.cli.screens.screen import Screen, screen_for, tap_for
 from explorer.cli.session import Session, Work
 from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.options import AskOptions, RunOptions
@@ -32,6 +33,7 @@ from explorer.journal.marks import is_own
 from explorer.journal.run_state import RunState
 from explorer.run.run import RunHooks, RunResult, resume, start
 from explorer.sandbox.confinement import SandboxTier
+from explorer.schema.approvals import Approve
 from explorer.schema.errors import ConfigError, NotFoundError, RunLockedError
 from explorer.schema.events import RunStarted
 from explorer.schema.settings import Settings
@@ -48,7 +50,17 @@ def _piped(options: RunOptions) -> dict[str, bytes]:
     return piped_files(say if not options.quiet else lambda _words: None)
 
 
-def start_run(question: str, configuration: Configuration, options: RunOptions) -> int:
+@dataclass(frozen=True)
+class Shown:
+    """Where a run is shown, for a command that shows more than one."""
+
+    screen: Screen
+    view: RunView
+    approve: Approve | None
+    """Asks the user about calls; None: nobody is at a terminal."""
+
+
+def start_run(question: str, configuration: Configuration, options: RunOptions, shown: Shown | None = None) -> int:
     """Start a run, or print the plan of one, and report how it ended."""
     files = _files(options.files) if isinstance(options, AskOptions) else ()
     settings = configuration.settings.model_copy(update={"files": files, **_since(options, configuration.settings)})
@@ -62,7 +74,7 @@ def start_run(question: str, configuration: Configuration, options: RunOptions) 
     async def work(hooks: RunHooks) -> RunResult:
         return await start(question, settings, replace(hooks, files=piped, tools=tools))
 
-    session = _session(options, replace(configuration, settings=settings))
+    session = _session(options, replace(configuration, settings=settings), shown)
     return _drive(work, session, settings, options)
 
 
@@ -77,7 +89,9 @@ def _since(options: RunOptions, settings: Settings) -> dict[str, str]:
     return {"since_run": folder.name}
 
 
-def continue_run(folder: Path, message: str, configuration: Configuration, options: RunOptions) -> int:
+def continue_run(
+    folder: Path, message: str, configuration: Configuration, options: RunOptions, shown: Shown | None = None
+) -> int:
     """Resume a run, and report how it ended."""
     check_before_paying(options)
     if _piped(options):
@@ -89,7 +103,7 @@ def continue_run(folder: Path, message: str, configuration: Configuration, optio
         settings = settings.model_copy(update={"workspace": folder.parent})
         options = replace(options, workspace=str(folder.parent))
     tools = named_tools(options, settings)
-    session = _session(options, replace(configuration, settings=settings))
+    session = _session(options, replace(configuration, settings=settings), shown)
     _refuse_second(folder)
     Inbox(folder / ".explorer").drop_stops()
 
@@ -188,11 +202,14 @@ class LastResort:
             self._timer.cancel()
 
 
-def _session(options: RunOptions, configuration: Configuration) -> Session:
+def _session(options: RunOptions, configuration: Configuration, shown: Shown | None = None) -> Session:
     """Return what one run is driven with."""
-    screen = screen_for(options)
-    approve = terminal_approval(screen, options)
-    session = Session(screen, tap_for(options), origins=configuration.origins, approve=approve)
+    if shown is None:
+        screen = screen_for(options)
+        shown = Shown(screen, RunView(), terminal_approval(screen, options))
+    session = Session(
+        shown.screen, tap_for(options), origins=configuration.origins, view=shown.view, approve=shown.approve
+    )
     return traced(session, configuration.settings)
 
 

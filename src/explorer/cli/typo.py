@@ -19,7 +19,7 @@ SUBCOMMANDS: Mapping[str, tuple[str, ...]] = {
 }
 """Words that may follow a command, by command."""
 TAKES_RUN = frozenset(
-    {"resume", "fork", "steer", "stop", "watch", "show", "diff", "report", "verify", "grep", "doctor"}
+    {"repl", "resume", "fork", "steer", "stop", "watch", "show", "diff", "report", "verify", "grep", "doctor"}
 )
 """Commands whose first word is a run; more words may follow."""
 TAKES_ANYTHING = frozenset({"grep", "ask", "help"})
@@ -46,8 +46,7 @@ COMMAND_LIKE: Mapping[str, str] = {
     "web": "",
     "ui": "",
     "gui": "",
-    "chat": "ask",
-    "repl": "",
+    "chat": "repl",
     "shell": "",
     "exec": "",
     "run": "ask",

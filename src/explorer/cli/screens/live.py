@@ -79,11 +79,15 @@ class LiveView:
         """Write a line above the view."""
         self._console.print(Text(text))
 
+    def drawn(self, console: Console) -> Group:
+        """Return the view as it is now, for a console; its last line is the question, if there is one."""
+        keys = Text(self._question, style="bold yellow") if self._question else Text(self._keys, style="dim")
+        return drawing(self._view, self._now(), console, keys)
+
     async def keep_fresh(self) -> None:
         """Redraw until cancelled; on the loop's own thread, so that no state is read half changed."""
         while True:
-            keys = Text(self._question, style="bold yellow") if self._question else Text(self._keys, style="dim")
-            self._live.update(drawing(self._view, self._now(), self._console, keys), refresh=True)
+            self._live.update(self.drawn(self._console), refresh=True)
             await asyncio.sleep(REFRESH_S)
 
 
