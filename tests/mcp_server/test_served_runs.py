@@ -94,6 +94,7 @@ async def test_a_run_is_started_waited_for_read_and_asked_further(tmp_path: Path
         first = read_records(tmp_path / "workspace" / run)[0].event
         assert isinstance(first, RunStarted)
         assert first.question == "What do the ropes cost?"
+        assert first.settings["limits"]["max_cost_usd"] == 1
         report = await client.call_tool("wait_for_report", {"run_id": run, "timeout_s": 300}, progress_callback=note)
         assert report.structured_content["status"] == "complete"
         assert "120 euros" in report.structured_content["text"]
@@ -123,7 +124,7 @@ async def test_a_run_is_started_waited_for_read_and_asked_further(tmp_path: Path
 
 
 def test_a_client_lowers_limits_and_raises_none() -> None:
-    """The lowest of the server's, the client's and the run's own limit holds; what nobody set stays unset."""
+    """What the client asks holds, else what the run started with, within the server's; what nobody set stays unset."""
     server = Limits(max_cost_usd=2, max_steps=100)
     few = LimitArguments(max_cost_usd=0.5, max_steps=10)
     many = LimitArguments(max_cost_usd=50, max_steps=1_000, max_time_s=1e9)
@@ -137,6 +138,9 @@ def test_a_client_lowers_limits_and_raises_none() -> None:
     assert lowered(Limits(), LimitArguments(), Limits(max_cost_usd=50)).max_cost_usd == DEFAULT_COST_USD
     assert lowered(Limits(), LimitArguments(), Limits(max_cost_usd=None)).max_cost_usd == DEFAULT_COST_USD
     assert lowered(server, LimitArguments(), Limits(max_cost_usd=0.1)).max_cost_usd == 0.1
+    # A run that ended at a limit which its client had lowered can be continued with a higher one.
+    assert lowered(server, few, Limits(max_steps=2)).max_steps == 10
+    assert lowered(server, many, Limits(max_steps=2)).max_steps == 100
 
 
 async def test_a_client_gains_nothing_beyond_the_workspace(tmp_path: Path) -> None:
@@ -227,6 +231,19 @@ async def test_a_run_has_one_session_and_so_many_are_at_work(tmp_path: Path) -> 
         assert (waited["status"], waited["text"]) == ("running", "")
     assert not is_running(folder)
     assert [record.event.type for record in read_records(folder)].count("agent_continued") == 1
+
+
+async def test_a_run_that_ended_at_a_limit_is_continued(tmp_path: Path) -> None:
+    """Continued without a message, it is at work when the call returns, also where it had ended before."""
+    async with connected(runs_in(tmp_path)) as client:
+        started = await asked(client, "start_exploration", question="What do the ropes cost?", max_steps=1)
+        run = started["run_id"]
+        ended = await asked(client, "wait_for_report", run_id=run, timeout_s=300)
+        assert ended["status"] in {"partial", "failed"}
+        assert "step" in ended["reason"]
+    async with connected(runs_in(tmp_path, WaitingClient())) as client:
+        continued = await asked(client, "follow_up", run_id=run, max_steps=50)
+        assert (continued["status"], continued["reason"]) == ("running", "")
 
 
 async def test_errors_of_runs_reach_the_client(tmp_path: Path) -> None:

@@ -56,7 +56,9 @@ NEXT = {
     DAMAGED: own("Its journal is damaged: `explorer doctor RUN` says where."),
     "complete": own("follow_up asks it further; read_run_file and read_source read its findings and its evidence."),
 }
-INCOMPLETE = own("follow_up without a message continues it; with one, it asks further.")
+INCOMPLETE = own(
+    "follow_up without a message continues it (after a limit: with a higher one); with one, it asks further."
+)
 
 
 def facts_of(folder: Path, error: ModelText = NOTHING) -> RunStatus:

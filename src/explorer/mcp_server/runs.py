@@ -25,6 +25,8 @@ from explorer.schema.tool import Arguments
 from explorer.text.rendering import NOTHING, ModelText, code, codes, inline, own
 
 DEFAULT_MAX_RUNS = 2
+AT_WORK_EVENTS = frozenset({"agent_continued", "agent_started", "request_sent", "tool_started", "run_finished"})
+"""Types of the events that end the setting up of a session: the run's state shows from then on what it does."""
 AT_WORK: LiteralString = "run {id} is at work; steer sends it a message"
 SERVER_ENDED = "the MCP server ended"
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
@@ -137,7 +139,7 @@ class ServedRuns:
         await self._begin(
             folder,
             lambda hooks: resume(folder, settings, message, hooks),
-            _takes_message if message else lambda event: event.type == "session_configured",
+            _takes_message if message else lambda event: event.type in AT_WORK_EVENTS,
         )
 
     async def _begin(self, folder: Path, work: Work, acknowledges: Acknowledges) -> None:
@@ -200,20 +202,20 @@ LIMITS: tuple[LimitName, ...] = (
 
 
 def lowered(limits: Limits, asked: LimitArguments, recorded: Limits | None = None) -> Limits:
-    """Return the lowest of each limit: of the server's settings, of what the client asks, of what a run started with.
+    """Return the limits of a session: what the client asks, else what the run started with, within those of the server.
 
     A limit that none of them sets stays unset, so that its default is found when the models are known.
     """
     found: dict[str, object] = {name: getattr(limits, name) for name in limits.model_fields_set}
+    started = recorded.model_fields_set if recorded is not None else set[str]()
     for name in LIMITS:
-        others = [getattr(asked, name, None)]
-        if recorded is not None and name in recorded.model_fields_set:
-            others.append(getattr(recorded, name))
-        below = [value for value in others if value is not None]
-        if below and (lowest := min(below)) < _bound(limits, name):
-            found[name] = lowest
-        elif recorded is not None and name in recorded.model_fields_set:
-            # What the run started with would hold otherwise, and it allows more.
+        value = getattr(asked, name, None)
+        is_asked = value is not None
+        value = getattr(recorded, name) if not is_asked and name in started else value
+        if value is not None and value < _bound(limits, name):
+            found[name] = value
+        elif name in started:
+            # What the run started with would hold otherwise, and it may allow more.
             found[name] = _explicit(limits, name)
     return Limits.model_validate(found)
 
