@@ -54,6 +54,8 @@ Input and output:
   --lang LANGUAGE          Language of the report. Otherwise the question's
   -o, --output FILE        Also write the report to FILE: .md, .html, .pdf,
                            .docx, .json
+  --notify TARGET          Say when the run ends: desktop, or a URL that gets a
+                           webhook; repeatable
   --overwrite              Let -o replace a file that exists
   --file PATH              A file the question is about: text, HTML, PDF,
                            Office, EPUB; repeatable

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from explorer.cli.commands.catalog import check_team, named_tools
 from explorer.cli.commands.dry_run import print_plan
+from explorer.cli.notify import Notifier
 from explorer.cli.piped_input import piped_files
 from explorer.cli.report_files import check_target
 from explorer.cli.screens.approval import terminal_approval
@@ -162,6 +163,7 @@ def _refuse_second(folder: Path) -> None:
 
 def _drive(work: Work, session: Session, settings: Settings, options: RunOptions) -> int:
     show_logs(options.verbose)
+    notifier = Notifier.of(options.notify, settings)
     resort = LastResort()
     session.last_resort = resort.begin
     try:
@@ -169,7 +171,7 @@ def _drive(work: Work, session: Session, settings: Settings, options: RunOptions
             ending = runner.run(session.drive(work))
     finally:
         resort.cancel()
-    return SummaryPrinter(options, settings.workspace).print_end(ending)
+    return SummaryPrinter(options, settings.workspace, notifier).print_end(ending)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

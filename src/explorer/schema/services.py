@@ -121,6 +121,17 @@ class Secrets(BaseModel):
         ),
     ] = SecretStr("")
 
+    webhook_secret: Annotated[
+        SecretStr,
+        Setting(
+            "EXPLORER_WEBHOOK_SECRET",
+            KEY,
+            "Secret that webhooks of `--notify` are signed with: `whsec_` and 24 to 64 bytes in base64",
+            Group.FILES,
+            details="Without it they are not signed",
+        ),
+    ] = SecretStr("")
+
     def all(self) -> list[str]:
         """Return every key that is set."""
         values = [getattr(self, name).get_secret_value() for name in type(self).model_fields]

@@ -100,6 +100,8 @@ def evaluation(
         raise ConfigError(f"--parallel {options.parallel} is not allowed", hint=f"allowed is 1 to {MAX_PARALLEL}")
     if options.output is not None:
         raise ConfigError("a set of questions has no single report to write to a file", hint="leave out --output")
+    if options.notify:
+        raise ConfigError("--notify is for one run", hint="leave out --notify")
     plans = _plans(name, options)
     show_logs(options.verbose)
     questions = read_questions(name, options.limit)

@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from explorer.cli.notify import Notifier
 from explorer.cli.report_files import document_of, write_report
 from explorer.cli.screens.formatting import cached, cited, counted, duration, one_line, spent, tokens
 from explorer.cli.screens.output import (
@@ -46,11 +47,24 @@ class SummaryPrinter:
 
     options: RunOptions
     workspace: Path
+    notifier: Notifier | None = None
+    """Where the end is sent, besides the terminal."""
 
     def print_end(self, ending: SessionEnd) -> int:
-        """Print how the run ended; return the exit code."""
+        """Print how the run ended, send it where it is to be sent, and return the exit code."""
+        result = ending.result
+        outcome = replace(_outcome(result), session=session_facts(ending.view)) if result else self._stopped(ending)
+        try:
+            self._print(ending, outcome)
+        finally:
+            if self.notifier is not None:
+                self.notifier.send(ending.view.question, outcome)
+        return outcome.exit_code
+
+    def _print(self, ending: SessionEnd, outcome: CommandResult) -> None:
         if ending.result is not None:
-            return self._result(ending.result, ending.view)
+            self._result(ending.result, outcome, ending.view)
+            return
         if ending.error is not None:
             self._add_next_step(ending.error, ending.view)
             print_error(ending.error, verbose=self.options.verbose)
@@ -58,9 +72,7 @@ class SummaryPrinter:
             self._print_stopped(ending.view.run_id)
         else:
             say("stopped before the run began")
-        outcome = self._stopped(ending)
-        emit_outcome(outcome, self.options.output_format)
-        return outcome.exit_code
+        emit_outcome(self._stopped(ending), self.options.output_format)
 
     def _print_stopped(self, run_id: str) -> None:
         report = report_path((self.workspace / run_id).resolve())
@@ -71,8 +83,7 @@ class SummaryPrinter:
         ]
         say("\n".join(rows))
 
-    def _result(self, result: RunResult, view: RunView) -> int:
-        outcome = replace(_outcome(result), session=session_facts(view))
+    def _result(self, result: RunResult, outcome: CommandResult, view: RunView) -> None:
         if self.options.output is not None and (result.report_text or result.words):
             warning = _copy(result, self.options)
             if warning:
@@ -89,7 +100,6 @@ class SummaryPrinter:
             print_error(ExplorerError(words, hint="\n  → ".join(way for way in ways if way)), verbose=0)
         elif not self.options.quiet:
             self._account(result, outcome, view)
-        return outcome.exit_code
 
     @staticmethod
     def _summary(result: RunResult, view: RunView) -> list[str]:

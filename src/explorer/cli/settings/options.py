@@ -155,6 +155,17 @@ class RunOptions(ModelOptions):
             help="Also write the report to FILE: .md, .html, .pdf, .docx, .json.",
         ),
     ] = None
+    notify: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--notify",
+            metavar="TARGET",
+            negative="",
+            show_default=False,
+            group=INPUT_OUTPUT,
+            help="Say when the run ends: desktop, or a URL that gets a webhook; repeatable.",
+        ),
+    ] = ()
     overwrite: Annotated[
         bool,
         Parameter(
