@@ -28,6 +28,8 @@ from explorer.schema.events import (
     Compacted,
     FileChange,
     LimitInUse,
+    McpTool,
+    McpToolsListed,
     ModelInUse,
     NoteAdded,
     PathMoved,
@@ -168,6 +170,19 @@ def one_of_each() -> list[AnyEvent]:
             },
         ),
         AgentContinued(agent="orchestrator", task="Go on.", max_steps=60),
+        McpToolsListed(
+            server="forum",
+            tools=(
+                McpTool(
+                    name="mcp__forum__look",
+                    remote="look",
+                    description="Tool look of the MCP server forum, which says: <<Looks.>>",
+                    parameters={"type": "object", "properties": {}},
+                    effect="pure",
+                    sha256="2" * 64,
+                ),
+            ),
+        ),
     ]
 
 

@@ -116,8 +116,10 @@ def explained(error: ValidationError, tool: Tool) -> ModelText:
             close = difflib.get_close_matches(field, properties, n=1)
             guess = own(" (did you mean `{name}`?)", name=code(close[0])) if close else own("")
             lines.append(own("no argument `{field}`{guess}", field=code(field), guess=guess))
-        else:
+        elif field:
             lines.append(own("`{field}`: {problem}", field=code(field), problem=problem["msg"]))
+        else:
+            lines.append(own("{problem}", problem=problem["msg"]))
     names = codes(properties) or own("none")
     return own("{problems}. Its arguments: {names}", problems=render(*lines, between="; "), names=names)
 

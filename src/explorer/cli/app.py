@@ -108,6 +108,22 @@ COMMANDS_OF_MCP = {
         "commands.mcp:list_servers",
         "List the MCP servers that are configured, and the roles that get their tools.\n\nExample: `explorer mcp list`",
     ),
+    "add": (
+        "commands.mcp:add_server",
+        (
+            "Add an MCP server to your own configuration, or to this folder's.\n\n"
+            "Example: `explorer mcp add tracker https://example.com/mcp --token TRACKER_TOKEN --role searcher`\n\n"
+            "Example: `explorer mcp add forum --role searcher -- python server.py --db forum.db`"
+        ),
+    ),
+    "test": (
+        "commands.mcp:show_server",
+        (
+            "Connect to an MCP server, and show its tools as agents see them; or accept what has changed.\n\n"
+            "Exits with 1 while something it describes is not accepted.\n\n"
+            "Example: `explorer mcp test forum --accept`"
+        ),
+    ),
     "serve": (
         "commands.mcp_serve:serve",
         (

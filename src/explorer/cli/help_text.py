@@ -77,7 +77,7 @@ Commands:
   models                   which model each role would use
   presets list, show NAME  whole explorers as configurations (`--preset NAME`)
   config show              every setting, its value, and where it comes from
-  mcp list                 MCP servers, whose tools roles may call
+  mcp list, add, test      MCP servers, whose tools roles may call
   mcp serve                serve explorations to other agents, over MCP
   trust [FOLDER]           let the settings in a folder's files take effect
   doctor [RUN]             check this machine, keys and services; or one run

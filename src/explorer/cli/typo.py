@@ -9,7 +9,7 @@ from explorer.schema.errors import ConfigError
 
 SUBCOMMANDS: Mapping[str, tuple[str, ...]] = {
     "config": ("show",),
-    "mcp": ("list", "serve", "token"),
+    "mcp": ("list", "add", "test", "serve", "token"),
     "runs": ("list", "rm", "gc", "export", "import"),
     "report": ("list", "show"),
     "presets": ("list", "show"),

@@ -14,6 +14,7 @@ from explorer.schema.events import (
     ApprovalDecided,
     CitationsJudged,
     Lookup,
+    McpToolsListed,
     PathMoved,
     RequestSent,
     RoleLoaded,
@@ -104,6 +105,7 @@ OF_THE_RUN = frozenset(
         "approval_decided",
         "run_finished",
         "role_loaded",
+        "mcp_tools_listed",
         "source_recorded",
         "citations_judged",
         "sandbox_chosen",
@@ -145,6 +147,8 @@ class RunState:
     agents: dict[str, AgentState] = field(default_factory=dict[str, AgentState])
     prefixes: dict[str, RoleLoaded] = field(default_factory=dict[str, RoleLoaded])
     """The prompt, tools and model of each role."""
+    mcp: dict[str, McpToolsListed] = field(default_factory=dict[str, McpToolsListed])
+    """The frozen tools of each MCP server."""
     foreign_roles: set[str] = field(default_factory=set[str])
     """Roles whose recorded prompt and tools are somebody else's, and are not used."""
     sources: dict[str, Source] = field(default_factory=dict[str, Source])
@@ -228,7 +232,7 @@ class RunState:
                 self.sources[event.source.id] = event.source
             case "citations_judged":
                 self.judged.append(event)
-            case "session_configured" | "sandbox_chosen" | "path_moved" | "approval_decided":
+            case "session_configured" | "sandbox_chosen" | "path_moved" | "approval_decided" | "mcp_tools_listed":
                 self._note_session(event)
             case "run_forked" if self.started is not None:
                 self.started = self.started.model_copy(update={"run_id": event.run_id})
@@ -236,19 +240,24 @@ class RunState:
             case _:
                 pass
 
-    def _note_session(self, event: SessionConfigured | SandboxChosen | PathMoved | ApprovalDecided) -> None:
+    def _note_session(
+        self, event: SessionConfigured | SandboxChosen | PathMoved | ApprovalDecided | McpToolsListed
+    ) -> None:
         match event:
             case SessionConfigured():
                 self.session = event
                 if event.carried is not None:
                     self.foreign_roles = set(self.prefixes)
                     self.approvals.clear()
+                    self.mcp.clear()
             case SandboxChosen():
                 self.sandbox = event.tier
             case ApprovalDecided():
                 self.approvals.append(event)
             case PathMoved():
                 self.moved.append(event.to)
+            case McpToolsListed():
+                self.mcp[event.server] = event
 
     def _apply_to_agent(self, event: AnyEvent) -> None:
         match event.type:

@@ -39,6 +39,7 @@ from explorer.run.skill_folders import skill_folders
 from explorer.sandbox.confinement import SandboxTier
 from explorer.sandbox.selection import Sandbox, choose_sandbox
 from explorer.schema.errors import ConfigError, CredentialsError
+from explorer.schema.events import McpToolsListed
 from explorer.schema.limits import DEFAULT_COST_USD, DEFAULT_TOKENS, Limits
 from explorer.schema.messages import LLMClient, Usage
 from explorer.schema.model_options import EVERY_ROLE, Price, Tier
@@ -118,6 +119,10 @@ class RunResources:
     lean: str = ""
     """Why the run is in lean mode; empty: it is not."""
     skills: SkillCatalog = field(default_factory=SkillCatalog)
+    mcp: Sequence[McpToolsListed] = ()
+    """The tools of MCP servers that roles have; they are among `extra_tools`."""
+    mcp_ways: Mapping[str, str] = field(default_factory=dict[str, str])
+    """How each MCP server is reached, in words; or why it is left out."""
 
     @property
     def absent(self) -> dict[str, str]:

@@ -27,6 +27,7 @@ from explorer.run.extensions import installed_extensions
 from explorer.run.finish import Conclusion, report_path
 from explorer.run.last_report import ReportGuard
 from explorer.run.lean_session import LeanSession
+from explorer.run.mcp_session import with_mcp_tools
 from explorer.run.outcome import FurtherLink, HelperResult, further_links, helper_results
 from explorer.run.resources import RunResources, open_resources, reserve_for_report, shell_set_by
 from explorer.run.resumed_settings import as_started, check_vendors
@@ -194,7 +195,10 @@ async def start(question: str, settings: Settings, hooks: RunHooks | None = None
 async def _start(question: str, settings: Settings, hooks: RunHooks) -> RunResult:
     inputs = read_inputs(settings.files, hooks.files)
     run_id = hooks.run_id or free_run_id(settings.workspace, question, hooks.now())
-    async with open_resources(settings, hooks.tools, hooks.client, hooks.retry_settings, hooks.progress) as resources:
+    async with (
+        open_resources(settings, hooks.tools, hooks.client, hooks.retry_settings, hooks.progress) as opened,
+        with_mcp_tools(opened, {}) as resources,
+    ):
         texts = await parsed_texts(inputs, resources.connectors.parser)
         with _new_folder(settings.workspace, run_id) as folder:
             _keep_inputs(folder, inputs, texts)
@@ -231,9 +235,11 @@ async def resume(folder: Path, settings: Settings, message: str = "", hooks: Run
         if journal.records.carried:
             # Whoever packed the folder may have left orders in it, too.
             Inbox(folder / ".explorer").drop_all()
-        async with open_resources(
-            resumed, hooks.tools, hooks.client, hooks.retry_settings, hooks.progress
-        ) as resources:
+        recorded = {} if journal.records.carried else journal.run_state.mcp
+        async with (
+            open_resources(resumed, hooks.tools, hooks.client, hooks.retry_settings, hooks.progress) as opened,
+            with_mcp_tools(opened, recorded) as resources,
+        ):
             return await _work(folder, journal, resources, hooks, Asked(message.strip(), settings))
 
 
@@ -330,6 +336,9 @@ async def _work(folder: Path, journal: RunJournal, resources: RunResources, hook
     reasons = SessionReasons(asked.settings, hooks.origins, is_own=not records.carried)
     configured = session_configured(resources, run_state, reasons)
     await journal.record(_with_carried(configured, journal, settings))
+    for listed in resources.mcp:
+        if run_state.mcp.get(listed.server) != listed:
+            await journal.record(listed)
     budget = Budget(settings.limits, hooks.clock, reserve_for_report(settings, resources.roles, resources.choice))
     hooks.stop.attach(budget)
     is_single = run_state.started is not None and run_state.started.single_agent is not None

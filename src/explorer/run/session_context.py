@@ -227,6 +227,7 @@ def session_configured(resources: RunResources, run_state: RunState, reasons: Se
             if one.origin is not SkillOrigin.BUILT_IN
         },
         skills_left_out={one.place: one.why for one in resources.skills.left_out},
+        mcp=dict(resources.mcp_ways),
     )
     _log(session)
     return session
@@ -321,6 +322,8 @@ def _log(session: SessionConfigured) -> None:
         logger.info("model of {}: {} ({})", role, in_use.model, in_use.why)
     logger.info("web search: {} ({})", ", ".join(session.search) or "none", session.search_why)
     logger.info("page reader: {} ({})", session.reader or "none", session.reader_why or "pages are read directly")
+    for server, way in session.mcp.items():
+        logger.info("MCP server {}: {}", server, way)
     logger.info("shell: {} ({})", session.shell or "none", session.shell_why)
     limits = (f"{name} {limit.value} ({limit.origin})" for name, limit in session.limits.items())
     logger.info("limits: {}", ", ".join(limits))

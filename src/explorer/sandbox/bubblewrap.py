@@ -104,6 +104,7 @@ def _staged(place: SandboxSpec) -> dict[str, StagedFolder]:
         INSIDE: StagedFolder("workspace", place.folder, READ_WRITE),
         LAUNCHER: StagedFolder("launcher", Path(landlock_launcher.__file__).parent),
         **{str(one): StagedFolder(f"readable-{number}", one) for number, one in enumerate(readable)},
+        **{str(one): StagedFolder(f"writable-{number}", one, READ_WRITE) for number, one in enumerate(place.writable)},
     }
     return found | ({PROXY: StagedFolder("proxy", place.proxy, READ_WRITE)} if place.proxy else {})
 
@@ -112,7 +113,8 @@ def _options(place: SandboxSpec, paths: Mapping[str, str]) -> list[str]:
     """Return the options of `bwrap`, given where each folder is outside."""
     size = ("--size", str(place.limits.temporary_bytes))
     made = environment("/tmp", place.readable, f"http://127.0.0.1:{PROXY_PORT}" if place.proxy else "")  # noqa: S108
-    writable = (INSIDE, PROXY)
+    made |= place.variables
+    writable = (INSIDE, PROXY, *map(str, place.writable))
     binds = ((f"--{'' if path in writable else 'ro-'}bind", outside, path) for path, outside in paths.items())
     return [
         *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
@@ -154,7 +156,7 @@ def _first(command: str, place: SandboxSpec, gate: Gate | None) -> tuple[str, ..
         *(f"limit={limit}" for limit in kernel_limits(place.limits)),
         *(f"read={path}" for path in (*readable, *((PROXY,) if place.proxy else ()))),
         *("list=/", "device=/dev"),
-        *(f"write={path}" for path in (INSIDE, "/tmp", "/dev/shm")),  # noqa: S108 - the sandbox's own
+        *(f"write={path}" for path in (INSIDE, "/tmp", "/dev/shm", *place.writable)),  # noqa: S108 - the sandbox's own
     ]
     return (*launcher_words(LAUNCHER), "enter", *order, "--", *shell)
 

@@ -4,7 +4,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -54,6 +54,10 @@ class SandboxSpec:
     limits: ShellLimits = ShellLimits()
     readable: tuple[Path, ...] = ()
     """Further folders it may read and run things from, such as the Python that runs the engine."""
+    writable: tuple[Path, ...] = ()
+    """Further folders it may write in."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Further variables of its environment."""
     proxy: Path | None = None
     """The socket of the proxy that is its only way out; None: no network at all."""
 

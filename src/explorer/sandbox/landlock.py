@@ -41,13 +41,14 @@ class Landlock:
             f"folder={place.folder}",
             *(f"limit={limit}" for limit in kernel_limits(place.limits)),
             *(f"read={path}" for path in (*readable, *place.readable, place.folder)),
+            *(f"write={path}" for path in place.writable),
             *(f"device={path}" for path in landlock_launcher.DEVICES),
             f"write={(place.folder / SCRATCH).resolve()}",
             f"filter={program(Strictness(outside=True, signals=signals)).hex()}",
         ]
         launcher = (*launcher_words(str(Path(landlock_launcher.__file__).parent)), "supervise")
         arguments = (*launcher, *order, "--", "/bin/bash", "-c", command)
-        made = environment(str(temporary), place.readable)
+        made = {**environment(str(temporary), place.readable), **place.variables}
         return Launch(arguments, made, place.folder, signal.SIGTERM, (gate.waiting,), gate.close, gate)
 
 

@@ -194,6 +194,8 @@ class SessionConfigured(Event):
     """The skills that are not built in: the folder of each, by name."""
     skills_left_out: dict[str, str] = Field(default={}, exclude_if=lambda left_out: not left_out)
     """The skills that do not count: why, by folder."""
+    mcp: dict[str, str] = Field(default={}, exclude_if=lambda mcp: not mcp)
+    """The MCP servers whose tools roles have, each with how it is reached and what confines it."""
     carried: CarriedRun | None = Field(default=None, exclude_if=lambda carried: carried is None)
     """What a run from elsewhere is not given; None: the run is the user's own."""
 
@@ -210,6 +212,30 @@ class RoleLoaded(Event):
     max_steps: Count
     effort: str = Field(default="", exclude_if=lambda effort: not effort)
     """How much the model is to reason; empty: the vendor's default."""
+
+
+class McpTool(Frozen):
+    """A tool of an MCP server, frozen for the run."""
+
+    name: str
+    """The name for models: `mcp__SERVER__TOOL`."""
+    remote: str
+    """The server's name of it."""
+    description: str
+    """What a model reads; the server's words are fenced."""
+    parameters: JsonObject
+    effect: str
+    """What a resumed run does with an interrupted call of it; a value of `Effect`."""
+    sha256: str
+    """The digest of what the server said of it."""
+
+
+class McpToolsListed(Event):
+    """The tools of an MCP server that roles of this run have, as the server listed them at its start."""
+
+    type: Literal["mcp_tools_listed"] = "mcp_tools_listed"
+    server: str
+    tools: tuple[McpTool, ...]
 
 
 class AgentStarted(Event):
@@ -524,6 +550,7 @@ AnyEvent = Annotated[
     RunStarted
     | SessionConfigured
     | RoleLoaded
+    | McpToolsListed
     | AgentStarted
     | AgentContinued
     | NoteAdded

@@ -20,6 +20,7 @@ from explorer.cli.settings.options import COMMON, MODEL, CommonOptions, ModelOpt
 from explorer.cli.typo import closest
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import OWN, Point, installed_extensions, tools_in_file
+from explorer.run.mcp_roles import mcp_names, used_servers
 from explorer.run.resources import (
     absent_shell,
     choose_shell,
@@ -174,8 +175,10 @@ def check_team(settings: Settings, own: Sequence[Tool[Any]] = ()) -> None:
     """
     roles = load_roles(settings)
     offered, absent = asyncio.run(all_tools(settings, roles, own))
-    _check_needs(settings.preset, {tool.name for tool in offered}, absent)
-    check_roles(roles, {*(tool.name for tool in offered), *absent})
+    used_servers(roles, settings.mcp)
+    names = {*(tool.name for tool in offered), *mcp_names(roles)}
+    _check_needs(settings.preset, names, absent)
+    check_roles(roles, {*names, *absent})
     check_defaults(roles, offered)
     checked_rules(settings, offered, absent)
 

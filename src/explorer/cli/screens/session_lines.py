@@ -58,6 +58,7 @@ def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
     if session.skills:
         words.append(f"skills of your own or of this folder: {', '.join(session.skills)}")
     words += [f"skill left out: {place}: {why}" for place, why in session.skills_left_out.items()]
+    words += [f"MCP server {name} {way}" for name, way in session.mcp.items()]
     words += carried_words(session.carried)
     limits = claimed_limits({name: limit.value for name, limit in session.limits.items()})
     reserve = ReportReserve(session.report_tokens, session.report_cost_usd)
@@ -118,6 +119,7 @@ def session_page(session: SessionConfigured) -> str:
         ("shell", session.shell or "none", session.shell_why),
         *(("skill", name, folder) for name, folder in session.skills.items()),
         *(("skill", "left out", f"{place}: {why}") for place, why in session.skills_left_out.items()),
+        *(("MCP server", name, way) for name, way in session.mcp.items()),
         *(
             (name.replace("_", " "), "none" if limit.value is None else f"{limit.value:,}", limit.origin)
             for name, limit in session.limits.items()

@@ -53,24 +53,24 @@ def mcp_servers(
     Raises:
         ConfigError: A file cannot be read, or an entry of a `.toml` file is wrong.
     """
-    own: Entries = _entries(user, user.read_bytes(), TABLE) if user.is_file() else {}
-    found = {name: _of_toml(name, entry, user, environment) for name, entry in own.items()}
+    own: Entries = entries_of(user, user.read_bytes(), TABLE) if user.is_file() else {}
+    found = {name: server_of_entry(name, entry, user, environment) for name, entry in own.items()}
     withheld: list[Withheld] = []
     for file in filter(None, (folder.mcp_json, folder.toml)):
         is_shared = file.path.name == MCP_JSON
-        entries = _entries(file.path, file.content, SHARED_TABLE if is_shared else TABLE)
+        entries = entries_of(file.path, file.content, SHARED_TABLE if is_shared else TABLE)
         if not is_trusted:
             withheld += [_withheld(file, name, entry, is_shared=is_shared) for name, entry in entries.items()]
             continue
         variables = {**folder.variables, **environment}
-        read = _of_json if is_shared else _of_toml
+        read = _of_json if is_shared else server_of_entry
         read_all = {name: read(name, entry, file.path, variables) for name, entry in entries.items()}
         # A project's server reads its project.
         found |= {name: one.model_copy(update={"read": (one.base, *one.read)}) for name, one in read_all.items()}
     return FoundServers(found, tuple(withheld))
 
 
-def _entries(path: Path, content: bytes, table: str) -> Entries:
+def entries_of(path: Path, content: bytes, table: str) -> Entries:
     """Return the entries of a file by name; none where it has no such table."""
     try:
         text = content.decode()
@@ -111,7 +111,7 @@ def _listed(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
-def _of_toml(name: str, entry: object, path: Path, variables: Mapping[str, str]) -> McpServer:
+def server_of_entry(name: str, entry: object, path: Path, variables: Mapping[str, str]) -> McpServer:
     """Return a server of a file of ours.
 
     Raises:
