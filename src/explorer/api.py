@@ -205,10 +205,11 @@ class Run:
         return self._result
 
 
-def load_settings(*, trust_folder: bool = False, **values: object) -> Settings:
+def load_settings(*, preset: str = "", trust_folder: bool = False, **values: object) -> Settings:
     """Return the settings of the environment, `.env` and the configuration files, but for what is given here.
 
     Args:
+        preset: The preset that a run is configured as: its name, or its folder with a slash in it.
         trust_folder: Whether all settings of the folder's `.env` and `explorer.toml` take effect; otherwise those that
             need trust are refused, unless the folder was trusted with `explorer trust`.
         **values: Fields of `Settings`, such as `model="anthropic:claude-opus-5-5"`.
@@ -219,7 +220,7 @@ def load_settings(*, trust_folder: bool = False, **values: object) -> Settings:
     Raises:
         ConfigError: A value is not allowed, or the folder is not trusted.
     """
-    settings = settings_of_process(trust_folder=trust_folder, given=values)
+    settings = settings_of_process(preset=preset, trust_folder=trust_folder, given=values)
     return Settings.model_validate({name: getattr(settings, name) for name in settings.model_fields_set} | values)
 
 

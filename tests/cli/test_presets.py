@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from cli.stage import Explorer
+from explorer.api import load_settings
 from explorer.cli.settings.configuration import read_configuration
 from explorer.cli.settings.layers import NO_FLAGS, Flags
 from explorer.cli.settings.presets import built_in_presets
+from explorer.schema.errors import ConfigError
 from explorer.schema.preset import Preset
 
 ROLE = "---\nname: {name}\ndescription: Looks.\ntools: [read_file]\n---\nYou look.\n"
@@ -93,6 +95,18 @@ def test_a_projects_preset_needs_trust(here: Explorer, tmp_path: Path) -> None:
     assert not (tmp_path / "workspace").exists()
 
 
+def test_a_program_names_a_preset_and_a_folders_needs_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the Python API as on the command line."""
+    written(tmp_path / OF_PROJECT / "ours", 'description = "Ours."\n[settings]\nlang = "Thai"\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load_settings(preset="hn-news").language == "Chinese"
+    with pytest.raises(ConfigError, match="is not trusted, and its files set what needs trust: preset ours"):
+        load_settings(preset="ours")
+    trusted = load_settings(preset="ours", trust_folder=True, workspace=tmp_path)
+    assert (trusted.language, trusted.preset and trusted.preset.name) == ("Thai", "ours")
+
+
 def test_a_runs_folder_has_no_presets(here: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Agents write there: a preset in it is none, also from within it."""
     assert here("demo", "What do people say about Tern TLS?").returncode == 0
@@ -134,6 +148,12 @@ REFUSED: list[tuple[str, str, str, str]] = [
     ),
     (GOOD, LOOKS.replace("tools:", "defaults: {read_file: {pages: 1}}\ntools:"), "read_file, argument pages", "edit "),
     (GOOD, LOOKS.replace("tools:", "defaults: {web_search: {}}\ntools:"), "has the tool 'web_search', which", "edit "),
+    (
+        f"{GOOD}skills = ['ghost-hunt']\n",
+        LOOKS,
+        "needs the skill 'ghost-hunt', which is not there",
+        "explorer skills list",
+    ),
     (GOOD, "no frontmatter", "reader.md has no frontmatter", "start "),
     (f"{GOOD}roles = ['reader']\n", LOOKS, "no role leads the run", "leads: true"),
     (GOOD + "x" * 300_000, LOOKS, "preset.toml has more than", "put prompts into role files"),
@@ -173,7 +193,10 @@ def test_a_team_of_prompts_needs_a_model(here: Explorer, tmp_path: Path) -> None
     written(tmp_path / OWN / "short", f"{GOOD}[settings]\nlimits.max_agents = 5\n")
     done = here("demo", "--preset", "short", "What do people say about Tern TLS?")
     assert done.returncode == 0
-    assert "5 helpers" in done.stderr
+    first_lines = " ".join(done.stderr.split())
+    assert "preset short, search " in first_lines
+    assert "5 helpers" in first_lines
+    assert "preset " in here("show").stdout
     assert read_configuration(NO_FLAGS, {"HOME": str(tmp_path)}, tmp_path).settings.preset is None
 
 

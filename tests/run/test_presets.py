@@ -256,7 +256,7 @@ async def test_a_resumed_run_has_the_preset_that_it_was_started_with(tmp_path: P
     now = Settings(workspace=tmp_path / "workspace", state_dir=tmp_path / ".local" / "state" / "explorer")
     run = await resume(folder, now, hooks=RunHooks(client=ScriptedClient(scripts)))
     assert (run.status, run.reason) == ("complete", "")
-    assert loaded(run)["scribe"].system.endswith("You are the scribe of old.")
+    assert "\n\nYou are the scribe of old." in loaded(run)["scribe"].system
     (begun,) = [record.event for record in read_records(folder) if isinstance(record.event, RunStarted)]
     assert begun.settings["preset"]["roles"].keys() == {"chief.md", "scribe.md"}
     sessions = [record.event for record in read_records(folder) if isinstance(record.event, SessionConfigured)]

@@ -190,6 +190,8 @@ class SessionConfigured(Event):
     """The tokens that writing the report can use; 0 where they are not limited."""
     lean: str = Field(default="", exclude_if=lambda lean: not lean)
     """Why the session is in lean mode; empty: it is not."""
+    preset: str = Field(default="", exclude_if=lambda preset: not preset)
+    """The name of the preset that the run is configured as; empty: none."""
     skills: dict[str, str] = Field(default={}, exclude_if=lambda skills: not skills)
     """The skills that are not built in: the folder of each, by name."""
     skills_left_out: dict[str, str] = Field(default={}, exclude_if=lambda left_out: not left_out)

@@ -20,6 +20,8 @@ class Preset(Frozen):
     """The names of the roles that the run has; empty: all built-in ones and those of the preset."""
     needs: dict[str, str] = Field(default={})
     """The tools without which it cannot work, each with the command that provides the tool."""
+    needed_skills: tuple[str, ...] = Field(default=(), exclude_if=lambda skills: not skills)
+    """The skills that its prompts name."""
     roles: dict[str, str] = Field(default={})
     """The texts of its role files, by file name."""
 

@@ -312,6 +312,12 @@ class Tool(ABC, Generic[Args]):
     def parse(self, given: Mapping[str, object]) -> Args:
         """Return the arguments of a call, validated.
 
+        Args:
+            given: The arguments that the call has.
+
+        Returns:
+            All arguments, those that are missing with their defaults.
+
         Raises:
             ValidationError: They do not fit.
         """
@@ -319,6 +325,12 @@ class Tool(ABC, Generic[Args]):
 
     def with_defaults(self, values: Mapping[str, object]) -> Self:
         """Return this tool with other defaults of some arguments.
+
+        Args:
+            values: The defaults by the name of the argument.
+
+        Returns:
+            A copy, whose models are shown these defaults.
 
         Raises:
             ValueError: The tool has no such argument, or does not take the value; the message names it.

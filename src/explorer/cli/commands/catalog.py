@@ -30,15 +30,16 @@ from explorer.run.resources import (
     load_roles,
     window_of,
 )
+from explorer.run.skill_folders import skill_folders
 from explorer.sandbox.confinement import SandboxSpec
 from explorer.sandbox.jobs import Jobs
 from explorer.sandbox.shell import Shell
 from explorer.schema.approvals import ApprovalRules
 from explorer.schema.errors import ConfigError, ToolError
-from explorer.schema.preset import Preset
+from explorer.schema.mcp import server_of
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool, ToolResult
-from explorer.skills.catalog import SkillCatalog
+from explorer.skills.catalog import SkillCatalog, find_skills
 from explorer.text.words import sentences
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
@@ -175,9 +176,11 @@ def check_team(settings: Settings, own: Sequence[Tool[Any]] = ()) -> None:
     """
     roles = load_roles(settings)
     offered, absent = asyncio.run(all_tools(settings, roles, own))
+    own_names = {tool.name for tool in offered}
+    _check_needs(settings, own_names, absent)
+    _check_skills(settings)
     used_servers(roles, settings.mcp)
-    names = {*(tool.name for tool in offered), *mcp_names(roles)}
-    _check_needs(settings.preset, names, absent)
+    names = {*own_names, *mcp_names(roles)}
     check_roles(roles, {*names, *absent})
     check_defaults(roles, offered)
     checked_rules(settings, offered, absent)
@@ -208,18 +211,36 @@ def checked_rules(settings: Settings, offered: Sequence[Tool], absent: Collectio
     return rules
 
 
-def _check_needs(preset: Preset | None, offered: Collection[str], absent: Mapping[str, str]) -> None:
-    """See that the tools are there without which a preset cannot work.
+def _check_needs(settings: Settings, offered: Collection[str], absent: Mapping[str, str]) -> None:
+    """See that the tools are there without which a preset cannot work; of a server's, that the server is configured.
 
     Raises:
         ConfigError: One is not; the hint is the command that provides it.
     """
+    preset = settings.preset
     if preset is None:
         return
     for tool, command in preset.needs.items():
-        if tool not in offered:
+        server = server_of(tool)
+        if server not in settings.mcp if server else tool not in offered:
             why = f": {absent[tool]}" if absent.get(tool) else ""
             raise ConfigError(f"the preset {preset.name} needs the tool {tool}, which is not there{why}", hint=command)
+
+
+def _check_skills(settings: Settings) -> None:
+    """See that the skills are there that a preset's prompts name.
+
+    Raises:
+        ConfigError: One is not.
+    """
+    preset = settings.preset
+    if preset is None or not preset.needed_skills:
+        return
+    there = find_skills(skill_folders(settings)).skills
+    for name in preset.needed_skills:
+        if name not in there:
+            message = f"the preset {preset.name} needs the skill {name!r}, which is not there"
+            raise ConfigError(message, hint=f"explorer skills list; to write it: explorer skills new {name}")
 
 
 def first_sentence(text: str) -> str:

@@ -51,7 +51,8 @@ def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
     changed = _changes(session.models)
     if changed:
         words.append(changed)
-    parts = [f"search {', '.join(session.search) or 'none'}"]
+    parts = [f"preset {session.preset}"] * bool(session.preset)
+    parts.append(f"search {', '.join(session.search) or 'none'}")
     parts += [f"pages read through {session.reader}"] * bool(session.reader)
     parts.append(f"shell {session.shell or 'none'}")
     words.append(", ".join([*parts, *limit_words(session.limits)]))
@@ -114,6 +115,7 @@ def session_page(session: SessionConfigured) -> str:
     rows = [
         *((role, in_use.model, _reason(in_use)) for role, in_use in session.models.items()),
         *([("mode", "lean", session.lean)] if session.lean else []),
+        *([("preset", session.preset, "its roles and settings are in the journal")] if session.preset else []),
         ("search", ", ".join(session.search) or "none", session.search_why),
         *([("reader", session.reader, session.reader_why)] if session.reader else []),
         ("shell", session.shell or "none", session.shell_why),

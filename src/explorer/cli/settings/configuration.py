@@ -414,17 +414,18 @@ def _take_models(values: tuple[str, ...], given: dict[str, str], models: dict[st
             given["model"] = value
 
 
-def settings_of_process(*, trust_folder: bool = False, given: Collection[str] = ()) -> Settings:
+def settings_of_process(*, preset: str = "", trust_folder: bool = False, given: Collection[str] = ()) -> Settings:
     """Return the settings of the process's environment and the files of its folder, as for a command without flags.
 
     Args:
+        preset: The name of a preset, or its folder with a slash; empty: none.
         trust_folder: Whether the files of the folder are trusted for this once.
         given: Fields of `Settings` that the caller sets itself, so that what a file says of them does not matter.
 
     Raises:
         ConfigError: A value is not allowed, a variable of ours is not known, or the folder is not trusted.
     """
-    flags = replace(NO_FLAGS, trusts_folder=trust_folder or None)
+    flags = replace(NO_FLAGS, trusts_folder=trust_folder or None, preset=preset)
     configuration = read_configuration(flags, os.environ, settings_folder(Path.cwd()))
     refuse_unknown(configuration)
     withheld = [one for one in configuration.withheld_needs if one.name.partition(".")[0] not in given]

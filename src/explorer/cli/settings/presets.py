@@ -99,6 +99,7 @@ class _PresetFile(BaseModel):
     question: str = Field(default="", max_length=4_000)
     roles: tuple[str, ...] = ()
     needs: dict[str, str] = {}
+    skills: tuple[str, ...] = ()
     settings: dict[str, Any] = {}
 
 
@@ -121,6 +122,7 @@ def load_preset(folder: PresetFolder) -> LoadedPreset:
             question=said.question,
             team=said.roles,
             needs=said.needs,
+            needed_skills=said.skills,
             roles=roles,
             skills=folder_digest(skills) if (skills := folder.path / SKILLS).is_dir() else "",
         )
