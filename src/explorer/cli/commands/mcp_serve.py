@@ -4,7 +4,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -89,6 +89,7 @@ async def _serve(configuration: Configuration, options: McpServeOptions, hooks: 
         secret = token_of(settings)
         secrets = settings.secrets.model_copy(update={"mcp_token": SecretStr(secret)})
         settings = settings.model_copy(update={"secrets": secrets})
+        configuration = replace(configuration, settings=settings)
         keep_secret(settings, {})
         transport = HttpTransport(options.port, secret)
         place = f"{transport.url}, with the token of: explorer mcp token"
