@@ -221,7 +221,7 @@ def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:
 def test_the_tables_are_those_of_the_program() -> None:
     """The README's commands, exit codes and examples are the ones there are."""
     text = _page("README.md")
-    named = re.findall(r"^\| `explorer (\w+)", text, re.MULTILINE)
+    named = re.findall(r"^\| `explorer ([\w-]+)", text, re.MULTILINE)
     assert set(named) == set(COMMANDS)
     codes = re.findall(r"^\| ([\d, ]+) \|", text, re.MULTILINE)
     listed = HELP.partition("Exit codes:")[2].partition("\n\n")[0]
