@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from explorer.evaluation.news_days import is_days, read_days
 from explorer.evaluation.questions import Criterion, EvalQuestion, Rubric, checked_set, read_lines, read_set
 from explorer.schema.errors import NotFoundError
 from explorer.schema.messages import JsonObject
@@ -45,7 +46,9 @@ def read_questions(name: str, limit: int = 0) -> tuple[EvalQuestion, ...]:
         return checked_set(folder, _compared(folder), limit)
     if (folder / RUBRICS).is_file():
         return checked_set(folder, read_lines(folder / RUBRICS, _with_rubrics), limit)
-    hint = f"DeepResearch Bench has {QUERIES}, DeepResearch Bench II has {RUBRICS}"
+    if is_days(folder):
+        return checked_set(folder, read_days(folder), limit)
+    hint = f"DeepResearch Bench has {QUERIES}, DeepResearch Bench II has {RUBRICS}, recorded days are YYYY-MM-DD.json"
     raise NotFoundError(f"{folder} is not the folder of a known benchmark", hint=hint)
 
 

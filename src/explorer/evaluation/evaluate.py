@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from explorer.evaluation.grading import Grade, GradingPlan, ask_grader, grade_in, grading_folder
+from explorer.evaluation.news_days import served_day
 from explorer.evaluation.questions import EvalQuestion, write_documents
 from explorer.evaluation.scoring import Score, score_run
 from explorer.journal.listing import is_run, read_records
@@ -171,11 +172,11 @@ class _Work:
         return grade, error or ("" if grade else missing)
 
     async def _explore(self, question: EvalQuestion, folder: Path, max_cost_usd: float | None) -> None:
-        settings = _settings_of(question, self.plan, max_cost_usd)
-        if is_run(folder):
-            await resume(folder, settings, "", self.plan.hooks())
-            return
-        await start(question.question, settings, replace(self.plan.hooks(), run_id=question.id))
+        async with served_day(_settings_of(question, self.plan, max_cost_usd), question.day) as settings:
+            if is_run(folder):
+                await resume(folder, settings, "", self.plan.hooks())
+                return
+            await start(question.question, settings, replace(self.plan.hooks(), run_id=question.id))
 
 
 async def evaluate(

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -49,6 +50,30 @@ class Rubric(Frozen):
     """The publication that the criteria come from, which a report must not rest on."""
 
 
+class NewsStory(Frozen):
+    """A story of a recorded day."""
+
+    id: int
+    title: str
+    url: str
+    """Empty for a story that is its own text."""
+    points: int
+    comments: int
+    """Their number; the comments themselves are not recorded."""
+    by: str
+    time: datetime
+    text: str = ""
+    article: str = ""
+    """The text of its page; empty where that was not recorded."""
+
+
+class NewsDay(Frozen):
+    """A recorded day of Hacker News."""
+
+    date: str
+    stories: tuple[NewsStory, ...]
+
+
 class EvalQuestion(Frozen):
     """A question, its accepted answers, and the documents in which they are."""
 
@@ -63,6 +88,8 @@ class EvalQuestion(Frozen):
     """Titles of the documents that the answer follows from; empty where that is not known."""
     rubric: Rubric | None = None
     """Criteria for a grader; None where there are none."""
+    day: NewsDay | None = None
+    """The recorded day that the run reads in place of Hacker News; None: the run uses the network."""
 
 
 def read_set(name: str, limit: int = 0) -> tuple[EvalQuestion, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from explorer.evaluation.grading import Grade
+from explorer.evaluation.news_days import measured_day
 from explorer.evaluation.questions import EvalQuestion, file_names
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
@@ -66,6 +67,20 @@ class Score(Frozen):
     """Cited sentences that the model of `--judge` was asked about."""
     judged_supported: int = 0
     """Those that it says their sources support."""
+    stories: int | None = None
+    """The number of the day's biggest stories that a digest names; None: it is no digest of a recorded day."""
+    stories_of: int = 0
+    discussed: int = 0
+    """The number of named stories whose comments it links to."""
+    linked: int = 0
+    """The number of discussions of Hacker News that it links to."""
+    linked_of_day: int = 0
+    """The number of linked discussions that are of that day."""
+    linked_notable: int = 0
+    """The number of linked discussions that are among the day's 30 biggest."""
+    figures: int = 0
+    """Points and numbers of comments that it states of a story."""
+    figures_right: int = 0
     calls: int = 0
     failed_calls: int = 0
     malformed_calls: int = 0
@@ -138,6 +153,11 @@ def _of_calls(records: Sequence[JournalRecord]) -> dict[str, object]:
     }
 
 
+def _of_day(question: EvalQuestion, report: str) -> dict[str, int]:
+    """Look for the stories of a recorded day in a report."""
+    return measured_day(question.day, report, is_in) if question.day is not None else {}
+
+
 def _without_report(question: EvalQuestion) -> dict[str, object]:
     known = False if question.answers else None
     supporting = 0 if question.supporting else None
@@ -147,6 +167,7 @@ def _without_report(question: EvalQuestion) -> dict[str, object]:
         "cited": known,
         "supporting": supporting,
         "supporting_of": len(question.supporting),
+        **_of_day(question, ""),
     }
 
 
@@ -164,6 +185,7 @@ def _of_report(question: EvalQuestion, run_state: RunState, workspace: Workspace
     latest = run_state.judged[-1] if run_state.judged else None
     return {
         **_of_answer(question, draft, summary, verification.claims, text_of),
+        **_of_day(question, without_frontmatter(workspace.read_text(draft.path))),
         "supporting": _supporting_cited(question, urls) if question.supporting else None,
         "supporting_of": len(question.supporting),
         "supported": counts[Verdict.SUPPORTED],
@@ -202,7 +224,8 @@ def _is_yes_or_no(question: EvalQuestion) -> bool:
 def score_text(question: EvalQuestion, report: str) -> Score:
     """Measure a report of another system, of which only the text is there."""
     if not question.answers:
-        return Score(id=question.id, status="complete", has_report=bool(report.strip()))
+        score = Score(id=question.id, status="complete", has_report=bool(report.strip()))
+        return score.model_copy(update=_of_day(question, report))
     body = without_frontmatter(report)
     is_right = any(is_in(answer, answer_part(body)) for answer in question.answers)
     is_found = is_right or any(is_in(answer, body) for answer in question.answers)
@@ -281,6 +304,7 @@ def shares(scores: Sequence[Score]) -> dict[str, Share]:
             sum(one.citations for one in scores), sum(one.citations + one.uncited for one in scores)
         ),
         **_judged_shares(scores),
+        **_day_shares(scores),
         "calls valid": share_of(
             sum(one.calls - one.malformed_calls - one.invalid_calls for one in scores), sum(one.calls for one in scores)
         ),
@@ -299,6 +323,32 @@ def _judged_shares(scores: Sequence[Score]) -> dict[str, Share]:
     return {"citations supported, by the judge": precision, "facts supported, by the judge": recall} if judged else {}
 
 
+OF_DAYS = (
+    "biggest stories named",
+    "named with their comments",
+    "discussions of that day",
+    "discussions among the 30 biggest",
+    "points and comments right",
+)
+"""The measures of a digest of a recorded day."""
+
+
+def _day_shares(scores: Sequence[Score]) -> dict[str, Share]:
+    """Return what digests have of their days; empty where no question is about a recorded day."""
+    days = [one for one in scores if one.stories is not None]
+    if not days:
+        return {}
+    named, linked = sum(one.stories or 0 for one in days), sum(one.linked for one in days)
+    found = (
+        share_of(named, sum(one.stories_of for one in days)),
+        share_of(sum(one.discussed for one in days), named),
+        share_of(sum(one.linked_of_day for one in days), linked),
+        share_of(sum(one.linked_notable for one in days), linked),
+        share_of(sum(one.figures_right for one in days), sum(one.figures for one in days)),
+    )
+    return dict(zip(OF_DAYS, found, strict=True))
+
+
 class Pairs(Frozen):
     """Two answers to the same questions: in how many one of them is better."""
 
@@ -312,13 +362,15 @@ def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
+TOKENS = "fewer tokens"
 PAIRED: Mapping[str, Callable[[Score], float | None]] = {
     "right": lambda one: one.right,
     "found": lambda one: one.found,
     "cited": lambda one: one.cited,
     "citations supported": lambda one: _ratio(one.supported, one.checked),
     "facts cited": lambda one: _ratio(one.citations, one.citations + one.uncited),
-    "fewer tokens": lambda one: -one.tokens if one.status else None,
+    "biggest stories named": lambda one: one.stories,
+    TOKENS: lambda one: -one.tokens if one.status else None,
 }
 """What is compared question by question, each with its value; None: it does not apply."""
 

@@ -8,11 +8,11 @@ from explorer.cli.screens.formatting import counted, duration, money, one_line, 
 from explorer.cli.screens.output import aligned
 from explorer.evaluation.benchmarks import published
 from explorer.evaluation.grading import mean_grades
-from explorer.evaluation.scoring import PAIRED, Pairs, Score, Share, medians, pairs, shares
+from explorer.evaluation.scoring import OF_DAYS, PAIRED, TOKENS, Pairs, Score, Share, medians, pairs, shares
 from explorer.schema.messages import JsonObject
 
 MAX_NAMED = 12
-OF_TEXTS = ("report present", "right", "found")
+OF_TEXTS = ("report present", "right", "found", *OF_DAYS)
 """What can be measured of reports of another system, of which only the text is there."""
 
 
@@ -115,7 +115,8 @@ def _paired(label: str, scores: Sequence[Score], compared: EvalComparison) -> st
 
 
 def _all_pairs(scores: Sequence[Score], compared: EvalComparison) -> dict[str, Pairs]:
-    measures = [one for one in PAIRED if compared.measures is not OF_TEXTS or one in OF_TEXTS]
+    known = {*shares(scores), TOKENS}
+    measures = [one for one in PAIRED if one in known and (compared.measures is not OF_TEXTS or one in OF_TEXTS)]
     return {measure: pairs(scores, compared.scores, measure) for measure in measures}
 
 

@@ -34,10 +34,10 @@ SEARCH_PATH = re.compile(r".*/(search|search_by_date)")
 
 
 class SampleDayTransport(httpx2.AsyncBaseTransport):
-    """Answers requests from the bundled files; what is not in them is a 404."""
+    """Answers requests from a day, the bundled one if none is given; what is not in it is a 404."""
 
-    def __init__(self) -> None:
-        self._day = load_sample_day()
+    def __init__(self, day: SampleDay | None = None) -> None:
+        self._day = day or load_sample_day()
         self._stories = {story.id: story for story in self._day.stories}
         self._items = dict(_items(self._day))
         self._records = sample_day_search.indexed(self._day)
