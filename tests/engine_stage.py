@@ -33,10 +33,13 @@ from explorer.schema.events import (
     ModelInUse,
     NoteAdded,
     PathMoved,
+    PlanDecided,
+    PlanProposed,
     ReasoningDropped,
     Repaired,
     RequestSent,
     RoleLoaded,
+    RoundAssessed,
     RunFinished,
     RunForked,
     RunStarted,
@@ -55,6 +58,7 @@ from explorer.schema.events import (
     WrittenFile,
 )
 from explorer.schema.messages import LLMClient, ToolSchema, Usage
+from explorer.schema.plan import AnswerState, Plan, PlanVerdict, QuestionAssessment, SubQuestion
 from explorer.schema.settings import Limits
 from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
 from explorer.text.rendering import ModelText, without_marks
@@ -84,6 +88,11 @@ def source(identifier: str, **fields: Any) -> Source:
         "chars": 10,
     }
     return Source.model_validate(known | fields)
+
+
+PLAN = Plan(
+    understanding="x", questions=(SubQuestion(id="q1", question="What boots?", sources=("a list",), helper="searcher"),)
+)
 
 
 def one_of_each() -> list[AnyEvent]:
@@ -182,6 +191,17 @@ def one_of_each() -> list[AnyEvent]:
                     sha256="2" * 64,
                 ),
             ),
+        ),
+        PlanProposed(agent="orchestrator", call="orchestrator.t3.1", plan=PLAN, spent_usd=0.25, waits=True),
+        PlanDecided(verdict=PlanVerdict.EDITED, words="", plan=PLAN),
+        RoundAssessed(
+            agent="orchestrator",
+            call="orchestrator.t4.1",
+            number=1,
+            is_interesting=True,
+            questions=(QuestionAssessment(question="q1", state=AnswerState.OPEN, would_settle="a photo"),),
+            further=(SubQuestion(id="q2", question="Who owns it?", helper="searcher", lookups=3),),
+            new_sources=("S1",),
         ),
     ]
 

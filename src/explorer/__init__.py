@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from explorer.schema.limits import Limits
     from explorer.schema.messages import LLMClient as ModelClient
     from explorer.schema.messages import Request, Turn
+    from explorer.schema.plan import Plan, PlanDecision, SubQuestion
     from explorer.schema.settings import Secrets, Services, Settings
     from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult, tool
     from explorer.text.rendering import block, own
@@ -52,6 +53,7 @@ _PLACES = {
     "explorer.schema.events": ("JournalRecord", "Source", "Status"),
     "explorer.schema.limits": ("Limits",),
     "explorer.schema.messages": ("Request", "Turn"),
+    "explorer.schema.plan": ("Plan", "PlanDecision", "SubQuestion"),
     "explorer.schema.settings": ("Secrets", "Services", "Settings"),
     "explorer.schema.tool": ("Arguments", "Effect", "SourceDraft", "Tool", "ToolContext", "ToolResult", "tool"),
     "explorer.text.rendering": ("block", "own"),
@@ -71,6 +73,8 @@ __all__ = [
     "ModelClient",
     "ModelError",
     "NotFoundError",
+    "Plan",
+    "PlanDecision",
     "Request",
     "Run",
     "RunHooks",
@@ -83,6 +87,7 @@ __all__ = [
     "Status",
     "StopSignal",
     "StorageError",
+    "SubQuestion",
     "Tool",
     "ToolContext",
     "ToolError",

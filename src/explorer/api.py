@@ -24,6 +24,7 @@ from explorer.schema.approvals import Approve
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import JournalRecord, SingleAgent, Source
 from explorer.schema.messages import LLMClient
+from explorer.schema.plan import PlanDecision
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.text.frontmatter import without_frontmatter
@@ -48,6 +49,8 @@ class ExploreOptions(TypedDict, total=False):
     """Answers for every role, instead of the models chosen by the settings."""
     approve: Approve
     """Answers calls that an approval rule of the settings asks about; without it, they are refused."""
+    plan_decision: PlanDecision
+    """For `resume`: what is decided about the plan that the run waits with."""
     output_type: type[BaseModel]
     """The form of an answer that is wanted besides the report: see `Run.output`."""
     hooks: RunHooks
@@ -405,6 +408,7 @@ def _prepared(options: ExploreOptions) -> tuple[Settings, RunHooks]:
         client=options.get("client", hooks.client),
         answer_form=options.get("output_type", hooks.answer_form),
         approve=options.get("approve", hooks.approve),
+        plan_decision=options.get("plan_decision", hooks.plan_decision),
     )
 
 

@@ -147,6 +147,12 @@ class CallAgentArguments(Arguments):
     agent_id: str = Field(default="", description="Id of an earlier helper, to continue it with its memory")
 
 
+class PlannedCallArguments(CallAgentArguments):
+    """Arguments of `call_agent` in a run with a plan."""
+
+    question_id: str = Field(default="", description="The sub-question of the plan that it is for, such as q1")
+
+
 class CallAgentTool(Tool[CallAgentArguments]):
     """The tool that gives a task to a helper."""
 
@@ -157,8 +163,15 @@ class CallAgentTool(Tool[CallAgentArguments]):
     effect = Effect.CHILD
     timeout_s = None
 
-    def __init__(self, help_with: Callable[[CallAgentArguments, str], Awaitable[ToolResult]], helpers: str) -> None:
+    def __init__(
+        self,
+        help_with: Callable[[CallAgentArguments, str], Awaitable[ToolResult]],
+        helpers: str,
+        *,
+        has_plan: bool = False,
+    ) -> None:
         self._help_with = help_with
+        self.arguments = PlannedCallArguments if has_plan else CallAgentArguments
         self.description = (
             "Give a task to a helper. It works alone, writes files, and returns its agent_id, status, a short summary, "
             "an index of its files and what stayed open. Calls of one turn run at the same time.\n"

@@ -86,6 +86,10 @@ class TeamContext:
     """Return what is done about an orchestrator's end."""
     guard: Callable[[Tool], Tool] = lambda tool: tool
     """Return a tool under the user's approval rules."""
+    refuse: Callable[[AgentState, ToolCall], ToolError | None] = lambda _state, _call: None
+    """Return why a call of an agent has to wait for a plan; None: it does not."""
+    has_plan: bool = False
+    """Whether tasks name the sub-question of the plan that they are for."""
 
 
 class RunRules:
@@ -187,7 +191,7 @@ class RunRules:
             return ToolError(
                 own("refused: the run is winding down ({reason}); only the report may be worked on", reason=reason)
             )
-        refusal = refuse_repetition(state, call)
+        refusal = refuse_repetition(state, call) or self._context.refuse(state, call)
         calls = self._budget.calls
         if refusal or calls.take(for_report=self._may_use_reserve(state.role) and self._is_for_report(call)):
             return refusal

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
-from explorer.agents.call_agent import CallAgentArguments, CallAgentTool, Retry, subagent_result
+from explorer.agents.call_agent import CallAgentArguments, CallAgentTool, PlannedCallArguments, Retry, subagent_result
 from explorer.agents.compaction import last_words
 from explorer.agents.context_block import ContextWriter
 from explorer.agents.decisions import WORDS
@@ -49,7 +49,7 @@ class Team:
         self._lead = leading_role(context.roles)
         self._writers = report_writers(context.roles)
         self._loading = asyncio.Lock()
-        call_agent = CallAgentTool(self.run_subagent, helper_lines(context.roles))
+        call_agent = CallAgentTool(self.run_subagent, helper_lines(context.roles), has_plan=context.has_plan)
         tools: dict[str, Tool] = {**context.tools, CALL_AGENT: call_agent}
         self._tools = {name: context.guard(tool) for name, tool in tools.items()}
         check_roles(context.roles, {*self._tools, *context.absent})
@@ -149,7 +149,14 @@ class Team:
             steps = _steps(asked, limit)
             context = self.writer.of_further_task(steps, call)
             await parts.record(
-                AgentContinued(agent=state.agent, parent_call=call, task=task, context=context, max_steps=steps)
+                AgentContinued(
+                    agent=state.agent,
+                    parent_call=call,
+                    task=task,
+                    context=context,
+                    max_steps=steps,
+                    question=_question(asked),
+                )
             )
             return state
         role = self._role(asked.agent_type)
@@ -167,6 +174,7 @@ class Team:
                 task=task,
                 context=self.writer.of_helper(steps, call),
                 max_steps=steps,
+                question=_question(asked),
             )
         )
         return parts.run_state.agents[agent]
@@ -312,7 +320,8 @@ class Team:
         tools = {name: tool_of(role, self._tools[name]) for name in role.tools if name in self._tools}
         if role.result.is_given and not role.leads:
             agents = self._context.run_state.agents
-            tools[GIVE_RESULT] = GiveResultTool(role.result, lambda agent: refusals(agents[agent]))
+            given = GiveResultTool(role.result, lambda agent: refusals(agents[agent]))
+            tools[GIVE_RESULT] = self._context.guard(given)
         return tools
 
     def _on_record(self, state: AgentState, model: Model) -> ModelText:
@@ -334,3 +343,7 @@ class Team:
 
 def _steps(asked: CallAgentArguments, limit: int) -> int:
     return limit if asked.max_steps is None else min(asked.max_steps, limit)
+
+
+def _question(asked: CallAgentArguments) -> str:
+    return asked.question_id if isinstance(asked, PlannedCallArguments) else ""

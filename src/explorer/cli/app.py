@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from explorer.cli.help_text import COMMANDS
-from explorer.cli.question import question_of
+from explorer.cli.question import question_of, with_plan_mode
 from explorer.cli.screens.output import (
     INTERRUPTED,
     CommandResult,
@@ -338,7 +338,8 @@ def _done(tokens: list[str]) -> int:
 
 
 def arranged(tokens: list[str]) -> list[str]:
-    """Say in flags what the parser has no words for: `-`, `--` before a question, and `help COMMAND`."""
+    """Say in flags what the parser has no words for: `-`, `--` before a question, a bare `--plan`, `help COMMAND`."""
+    tokens = with_plan_mode(tokens)
     if tokens[:1] == ["help"] and len(tokens) > 1 and tokens[1] in COMMANDS:
         return [tokens[1], "--help"]
     if tokens and tokens[0] in COMMANDS and tokens[0] != ASK_ANYWAY:

@@ -41,6 +41,16 @@ Limits per question ("none" removes one):
   --dry-run                Print models, limits and worst-case cost only; no
                            model is asked
 
+Plans:
+  --plan MODE              Plan before helpers start: off, ask (you approve,
+                           edit or reject it), or auto (it is only shown).
+                           --plan alone means ask
+  --initial-queries N      Sub-questions of the plan, all looked up at the same
+                           time in the first round
+  --max-rounds N           Maximum rounds: turns in which the orchestrator calls
+                           helpers, writers not counted
+  --reflect                Assess each round, by sub-question
+
 Input and output:
   --workspace DIR          Folder with the runs
   --output-format FORMAT   Format of stdout: text, json, or stream-json (one

@@ -16,13 +16,14 @@ from explorer.cli.commands.catalog import check_team, named_tools
 from explorer.cli.commands.dry_run import print_plan
 from explorer.cli.notify import Notifier
 from explorer.cli.piped_input import piped_files
+from explorer.cli.plan_approval import ask_about, is_at_terminal
 from explorer.cli.report_files import check_target
 from explorer.cli.screens.approval import terminal_approval
 from explorer.cli.screens.output import say
 from explorer.cli.screens.run_summary import SummaryPrinter
 from explorer.cli.screens.run_view import RunView
 from explorer.cli.screens.screen import Screen, screen_for, tap_for
-from explorer.cli.session import Session, Work
+from explorer.cli.session import Session, SessionEnd, Work
 from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.options import AskOptions, RunOptions
 from explorer.cli.settings.untrusted import within
@@ -36,7 +37,8 @@ from explorer.run.run import RunHooks, RunResult, resume, start
 from explorer.sandbox.confinement import SandboxTier
 from explorer.schema.approvals import Approve
 from explorer.schema.errors import ConfigError, NotFoundError, RunLockedError
-from explorer.schema.events import RunStarted
+from explorer.schema.events import RunStarted, Status
+from explorer.schema.plan import PlanDecision
 from explorer.schema.settings import Settings
 from explorer.workspace.user_key import open_key
 
@@ -76,7 +78,9 @@ def start_run(question: str, configuration: Configuration, options: RunOptions, 
         return await start(question, settings, replace(hooks, files=piped, tools=tools))
 
     session = _session(options, replace(configuration, settings=settings), shown)
-    return _drive(work, session, settings, options)
+    later = replace(options, files=()) if isinstance(options, AskOptions) else options
+    ended = _Ended(configuration, later, Notifier.of(options.notify, settings), shown is None)
+    return ended.by(_drive(work, session, options))
 
 
 def _since(options: RunOptions, settings: Settings) -> dict[str, str]:
@@ -91,9 +95,13 @@ def _since(options: RunOptions, settings: Settings) -> dict[str, str]:
 
 
 def continue_run(
-    folder: Path, message: str, configuration: Configuration, options: RunOptions, shown: Shown | None = None
+    folder: Path,
+    said: str | PlanDecision,
+    configuration: Configuration,
+    options: RunOptions,
+    shown: Shown | None = None,
 ) -> int:
-    """Resume a run, and report how it ended."""
+    """Resume a run with a message, which may be empty, or the decision about its plan; report how it ended."""
     check_before_paying(options)
     if _piped(options):
         hint = "start a run with it: leave out -c; or make it the follow-up itself: explorer -c -"
@@ -109,9 +117,35 @@ def continue_run(
     Inbox(folder / ".explorer").drop_stops()
 
     async def work(hooks: RunHooks) -> RunResult:
-        return await resume(folder, settings, message, replace(hooks, tools=tools))
+        message, decision = (said, None) if isinstance(said, str) else ("", said)
+        return await resume(folder, settings, message, replace(hooks, tools=tools, plan_decision=decision))
 
-    return _drive(work, session, settings, options)
+    configuration = replace(configuration, settings=settings)
+    ended = _Ended(configuration, options, Notifier.of(options.notify, settings), shown is None)
+    return ended.by(_drive(work, session, options))
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """What is done at the end of a session."""
+
+    configuration: Configuration
+    options: RunOptions
+    notifier: Notifier
+    may_ask: bool
+    """Whether the terminal is this command's own."""
+
+    def by(self, ending: SessionEnd) -> int:
+        """Print how a session ended; where a plan waits and a user is at the terminal, ask about it and continue."""
+        result = ending.result
+        is_waiting = result is not None and result.status is Status.WAITING and self.may_ask
+        if is_waiting and result.plan is not None and is_at_terminal(self.options):
+            session = ending.view.session
+            limit = session.limits.get("max_cost_usd") if session is not None else None
+            decision = ask_about(result.plan, limit.value if limit is not None else None)
+            if decision is not None:
+                return continue_run(result.folder, decision, self.configuration, self.options)
+        return SummaryPrinter(self.options, self.configuration.settings.workspace, self.notifier).print_end(ending)
 
 
 def settings_to_continue(folder: Path, configuration: Configuration) -> Settings:
@@ -161,17 +195,15 @@ def _refuse_second(folder: Path) -> None:
         raise RunLockedError(f"process {process} is working on this run", hint="\n  → ".join(ways))
 
 
-def _drive(work: Work, session: Session, settings: Settings, options: RunOptions) -> int:
+def _drive(work: Work, session: Session, options: RunOptions) -> SessionEnd:
     show_logs(options.verbose)
-    notifier = Notifier.of(options.notify, settings)
     resort = LastResort()
     session.last_resort = resort.begin
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            ending = runner.run(session.drive(work))
+            return runner.run(session.drive(work))
     finally:
         resort.cancel()
-    return SummaryPrinter(options, settings.workspace, notifier).print_end(ending)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

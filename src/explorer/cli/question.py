@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from explorer.cli.settings.options import AskOptions
 from explorer.cli.typo import refuse_mistyped_command
 from explorer.schema.errors import ConfigError
+from explorer.schema.planning import PLAN
 
 QUESTION_CHARS = 200_000
 UTF8_BYTES = 4
 """Bytes of the longest character."""
+APPROVE, REJECT = "approve", "reject"
+DECISIONS = (APPROVE, REJECT)
+"""Decisions about a plan, as a value of `--plan`."""
+PLAN_FILES = (".yaml", ".yml", ".json")
 
 
 def question_of(words: Sequence[str], options: AskOptions) -> str:
@@ -50,3 +55,15 @@ def _stdin() -> str:
     """Return what stdin holds; of an endless one no more than it takes to see that it is too much."""
     content = sys.stdin.buffer.read(QUESTION_CHARS * UTF8_BYTES * 4)
     return content.decode("utf-8", "replace")
+
+
+def with_plan_mode(tokens: list[str]) -> list[str]:
+    """Give a bare `--plan` the mode `ask`: its value is one of a few words, or a file with a plan."""
+    end = tokens.index("--") if "--" in tokens else len(tokens)
+    if "--plan" not in tokens[:end]:
+        return tokens
+    place = tokens.index("--plan")
+    value = tokens[place + 1] if place + 1 < end else ""
+    if value in {*PLAN, *DECISIONS} or value.endswith(PLAN_FILES):
+        return tokens
+    return [*tokens[:place], "--plan=ask", *tokens[place + 1 :]]

@@ -21,6 +21,8 @@ from explorer.workspace.private import FILE_MODE
 LATEST = "latest"
 RUNNING = "running"
 UNFINISHED = "unfinished"
+WAITING = "waiting"
+"""Its plan waits for a decision of the user."""
 DAMAGED = "damaged"
 OPEN_FILES = Path("/proc/self/fd")
 """The folder in which the system lists the open files of a process."""
@@ -38,7 +40,7 @@ class RunOverview(Frozen):
     folder: Path
     question: str
     status: str
-    """`running`, `unfinished`, `complete`, `partial`, `failed` or `damaged`."""
+    """`running`, `unfinished`, `waiting`, `complete`, `partial`, `failed` or `damaged`."""
     started: datetime | None
     last: datetime | None
     """The time of the latest record."""
@@ -189,7 +191,9 @@ def status_of(run_state: RunState, folder: Path) -> str:
     """Return a run's status as in `RunOverview`."""
     if run_state.finished is not None:
         return str(run_state.finished.status)
-    return RUNNING if is_running(folder) else UNFINISHED
+    if is_running(folder):
+        return RUNNING
+    return WAITING if run_state.plan.is_waiting else UNFINISHED
 
 
 def find_run(workspace: Path, name: str) -> Path:

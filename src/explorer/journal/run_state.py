@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from explorer.journal import plan_state
 from explorer.journal.agent_state import RESULT, AgentState, call_key
+from explorer.journal.plan_state import PlanState
 from explorer.schema.events import (
     ORCHESTRATOR,
     AgentContinued,
@@ -185,6 +187,8 @@ class RunState:
     """The models that took turns, with their providers' prefixes."""
     structured_results: JsonObject = field(default_factory=dict[str, Any])
     """The data that the orchestrator returned at its latest end, next to the report."""
+    plan: PlanState = field(default_factory=PlanState)
+    """The plan, what was decided about it, and how far its sub-questions are."""
     results: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     """The latest result of each helper whose role declares one, by agent."""
     orders: set[str] = field(default_factory=set[str])
@@ -212,6 +216,8 @@ class RunState:
     def apply(self, event: AnyEvent) -> None:
         """Apply one event of any agent."""
         self.unanswered.apply(event)
+        if event.type in plan_state.EVENTS:
+            self.plan.apply(event)
         # By their names: asking a model's class whether an event is of it costs many times a comparison.
         if event.type in OF_THE_RUN:
             self._apply_to_run(event)

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import accumulate, pairwise
 
+from explorer.schema.event import ENGINE
 from explorer.schema.events import (
-    ENGINE,
     AgentContinued,
     AgentFinished,
     AgentStarted,

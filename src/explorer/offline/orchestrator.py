@@ -4,10 +4,11 @@ A follow-up is answered from the files that are there; if they say nothing about
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from explorer.offline.phrases import SAMPLE_LINE, Phrases
+from explorer.offline.planning import AgreedPlan, agree_on_plan, assess
 from explorer.offline.question import GENERAL_WORDS, QuestionKind, Wish, understand, understand_follow_up
 from explorer.offline.reading import HelperReply, ListedStory, reply_in, stories_in, story_entry
 from explorer.offline.script_state import Ask, Part, Script, ScriptState, Step, Texts, ToolAnswer, read_files
@@ -57,6 +58,8 @@ class ResearchPlan:
     folder: str = ""
     """The folder of what is looked up for a follow-up, with a slash at its end."""
     follow_ups: int = 0
+    agreed: AgreedPlan = field(default_factory=AgreedPlan)
+    """The plan that was approved, where one was asked for."""
 
     def hear(self, state: ScriptState) -> frozenset[str]:
         """Note what the user said meanwhile; its words steer the choice of stories."""
@@ -89,7 +92,7 @@ def orchestrate(state: ScriptState) -> Script:
     while True:
         if state.is_continued and (plan.is_cut or not plan.paths or state.is_without_sources):
             # The limits are renewed: what was cut short, or ended before anything was found, is done properly now.
-            plan = ResearchPlan(plan.wish, steers=plan.steers)
+            plan = ResearchPlan(plan.wish, steers=plan.steers, agreed=plan.agreed)
             yield from _explore(state, plan)
         state.is_continued = state.is_without_sources = False
         summary = yield from _finish(plan)
@@ -109,26 +112,56 @@ def _explore(state: ScriptState, plan: ResearchPlan) -> Part:
 
 
 def _look_up(state: ScriptState, plan: ResearchPlan) -> Part:
-    """Have helpers find what there is."""
+    """Have helpers find what there is; where a plan is asked for, once it is approved."""
     wish = plan.wish
+    plan.steers += yield from agree_on_plan(state, wish, plan.agreed)
     if wish.kind.lists_stories:
         yield from _stories(state, plan)
         return
     if wish.kind is QuestionKind.FILES:
-        named = ", ".join(f"`{path}` [{source}]" for path, source in wish.files)
-        task = [f"Find the passages that match the question in the user's files: {named}.", *_brief(plan)]
-        paths = [path for path, _ in wish.files]
-        (answer,) = yield Step(
-            calls=(_call("analyzer", task, context_files=paths, output_dir=f"{plan.folder}passages"),)
-        )
-        plan.take(answer)
+        yield from _first_round(state, plan, _in_files)
         if not wish.has_folder or state.is_hurried:
             return
-    is_in_folder = wish.kind is not QuestionKind.WEB
+    yield from _first_round(state, plan, _in_place)
+
+
+def _first_round(state: ScriptState, plan: ResearchPlan, call_for: Callable[[ResearchPlan], Ask]) -> Part:
+    """Have all sub-questions looked up at the same time; without a plan there is one, the question itself."""
+    found: dict[str, bool] = {}
+    asked = plan.agreed.first_round(plan.wish)
+    parts = [
+        replace(plan, wish=wish, folder=plan.folder if number == 0 else f"{plan.folder}{name}/")
+        for number, (name, wish) in enumerate(asked)
+    ]
+    calls = [call_for(part) for part in parts]
+    answers = yield Step(calls=tuple(_for(call, name) for call, (name, _) in zip(calls, asked, strict=True)))
+    for (name, _), answer in zip(asked, answers, strict=True):
+        found[name] = bool(plan.take(answer).output_files)
+    yield from assess(state, plan.agreed, found)
+
+
+def _for(call: Ask, question: str) -> Ask:
+    """Return a call with the sub-question that it is for."""
+    return Ask(call.tool, call.arguments | ({"question_id": question} if question else {}))
+
+
+def _in_files(plan: ResearchPlan) -> Ask:
+    named = ", ".join(f"`{path}` [{source}]" for path, source in plan.wish.files)
+    task = [f"Find the passages that match the question in the user's files: {named}.", *_brief(plan)]
+    paths = [path for path, _ in plan.wish.files]
+    return _call("analyzer", task, context_files=paths, output_dir=f"{plan.folder}passages")
+
+
+def _in_place(plan: ResearchPlan) -> Ask:
+    is_in_folder = plan.wish.kind is not QuestionKind.WEB
     where = f"{IN_FOLDER} for the answer to the question" if is_in_folder else "Search the web for the question"
     task = [f"{where}, and keep what the best texts say.", *_brief(plan)]
-    (answer,) = yield Step(calls=(_call("searcher", task, output_dir=f"{plan.folder}notes"),))
-    plan.take(answer)
+    return _call("searcher", task, output_dir=f"{plan.folder}notes")
+
+
+def _listing(plan: ResearchPlan) -> Ask:
+    first = f"List the stories of {plan.wish.place} that the question is about."
+    return _call("searcher", [first, *_brief(plan)], output_dir=plan.folder.rstrip("/"))
 
 
 def _brief(plan: ResearchPlan, *, is_for_writer: bool = False) -> list[str]:
@@ -150,33 +183,33 @@ def _call(role: str, lines: Sequence[str], **more: object) -> Ask:
 
 
 def _stories(state: ScriptState, plan: ResearchPlan) -> Part:
-    first = f"List the stories of {plan.wish.place} that the question is about."
-    (answer,) = yield Step(calls=(_call("searcher", [first, *_brief(plan)], output_dir=plan.folder.rstrip("/")),))
-    reply = plan.take(answer)
-    plan.texts |= yield from read_files(state, reply.output_files)
+    before = len(plan.paths)
+    yield from _first_round(state, plan, _listing)
+    plan.texts |= yield from read_files(state, plan.paths[before:])
     ranked, steered = plan.ranked(), plan.hear(state)
     wanted = about(ranked, steered) if steered else []
     stories = list(dict.fromkeys([*wanted, *ranked]))[: plan.wish.count]
-    if not stories or state.is_hurried:
+    if not stories or state.is_hurried or not plan.agreed.reads_closely:
         return
-    yield from _closer_looks(plan, stories)
+    yield from _closer_looks(state, plan, stories)
     steered = plan.hear(state) - steered
     more = [story for story in about(ranked, steered) if story not in stories] if steered else []
     if more and not state.is_hurried:
-        yield from _closer_looks(plan, more[:SEARCHERS])
+        yield from _closer_looks(state, plan, more[:SEARCHERS])
 
 
-def _closer_looks(plan: ResearchPlan, stories: Sequence[ListedStory]) -> Part:
+def _closer_looks(state: ScriptState, plan: ResearchPlan, stories: Sequence[ListedStory]) -> Part:
     """Up to three searchers at once, each with a slice of the stories."""
     helpers = min(SEARCHERS, -(-len(stories) // FEW_STORIES))
     calls: list[Ask] = []
     for number in range(helpers):
         entries = [story_entry(place, story) for place, story in enumerate(stories[number::helpers], 1)]
         task = [f"Read the articles and comments of these stories of {plan.wish.place}; write one file on each.", ""]
-        calls.append(_call("searcher", [*task, *entries, *_brief(plan)], output_dir=f"{plan.folder}stories"))
+        call = _call("searcher", [*task, *entries, *_brief(plan)], output_dir=f"{plan.folder}stories")
+        calls.append(_for(call, plan.agreed.for_closer_looks))
     answers = yield Step(calls=tuple(calls))
-    for answer in answers:
-        plan.take(answer)
+    replies = [plan.take(answer) for answer in answers]
+    yield from assess(state, plan.agreed, {plan.agreed.for_closer_looks: any(one.output_files for one in replies)})
 
 
 def _report(state: ScriptState, plan: ResearchPlan) -> Part:

@@ -36,6 +36,7 @@ from explorer.run.outcome import (
     unfinished_report,
     what_was_tried,
 )
+from explorer.run.still_open import still_open
 from explorer.schema.errors import NO_DATA, ToolError
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, AnyEvent, PathMoved, RunFinished, Status
 from explorer.schema.messages import Results
@@ -187,6 +188,7 @@ def _written(
     run_state, workspace = context.run_state, context.workspace
     question = run_state.started.question if run_state.started is not None else ""
     words = report_options.language or phrase_language(question)
+    text += still_open(run_state, words)
     links = [link.source for link in further_links(run_state)]
     rendered = render(text, run_state.sources, words, workspace.exists, links)
     rendered = replace(rendered, text=rendered.text + report_options.since)

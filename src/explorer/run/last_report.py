@@ -55,10 +55,11 @@ class ReportGuard:
 def leave_report(run_state: RunState, workspace: Workspace, reason: str, language: str = "") -> None:
     """Write the engine's report of a run that ends early; what keeps it from being written is logged.
 
-    A run that ended before, and was asked nothing since, keeps the report it has. That of a single agent has none.
+    A run that ended before, and was asked nothing since, keeps the report it has. That of a single agent has none, and
+    neither has one whose plan waits for a decision.
     """
     restore_access(workspace.folder)
-    if run_state.started is None or run_state.started.single_agent is not None:
+    if run_state.started is None or run_state.started.single_agent is not None or run_state.plan.is_waiting:
         return
     if run_state.finished is not None and report_path(workspace.folder) is not None:
         return

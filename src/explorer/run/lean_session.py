@@ -21,6 +21,11 @@ class LeanSession(RunSession):
         reading = ReadSourceTool(self.workspace, lambda: self.run_state.sources, PAGE_CHARS)
         return {**super().all_tools(resources, own), reading.name: reading}
 
+    @property
+    def plan_tools(self) -> list[Tool]:
+        """Empty: the one agent calls nobody."""
+        return []
+
     async def facts(self, resources: RunResources) -> RunFacts | None:  # noqa: ARG002 - of the method it replaces
         """Return nothing: the first words have the date and the files, and forms show the rest."""
         return None

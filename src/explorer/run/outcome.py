@@ -88,6 +88,8 @@ def outcome_of(
     if ended.status is not Status.COMPLETE:
         reason = EndReason(ended.reason, ended.cause)
         return _early(run_state, ended.status, reason, has_report=flaws is not None)
+    if flaws is None and ended.cause is EndCause.FOUND_NOTHING:
+        return Outcome(Status.NOTHING_FOUND, ended.reason, ended.cause)
     if flaws is None:
         # Whatever the model says: without a report it has failed, and is not merely early.
         nothing = "" if run_state.files or run_state.sources else "; nothing was found"
@@ -119,6 +121,8 @@ def _searched(run_state: RunState, lookups: LookupCounts) -> str:
 def _early(run_state: RunState, status: Status, reason: EndReason, *, has_report: bool) -> Outcome:
     """Return the outcome of a run that was stopped, or whose orchestrator did not reach its end."""
     if has_report:
+        return Outcome(status, reason.words, reason.cause)
+    if reason.cause is EndCause.PLAN_REJECTED:
         return Outcome(status, reason.words, reason.cause)
     if not run_state.files and not run_state.sources:
         return Outcome(Status.FAILED, f"{reason.words}; nothing was found", reason.cause)
@@ -188,6 +192,7 @@ def _cause(cause_text: str) -> str:
 
 
 CENT_USD = 0.01
+STOPPED = "This run stopped before its report was written."
 MAX_SUMMARY_CHARS = 3_000
 """Limit for each helper's summary in the report of a run that stopped before its report."""
 MAX_WORDS_CHARS = 20_000
@@ -199,7 +204,9 @@ WITH_TRIED = frozenset({Status.NOTHING_FOUND, Status.SOURCES_UNAVAILABLE})
 def unfinished_report(run_state: RunState, workspace: Workspace, ended: AgentFinished | None, outcome: Outcome) -> str:
     """Return what there is to say about a run without a report: the reason, all that was said and found, the way on."""
     question = run_state.started.question if run_state.started is not None else ""
-    lines = [f"# {_first_line(question)}", "", "This run stopped before its report was written."]
+    is_empty = outcome.status is Status.NOTHING_FOUND
+    opening = f"Nothing of interest was found: {outcome.reason}." if is_empty else STOPPED
+    lines = [f"# {_first_line(question)}", "", opening]
     words = ended.summary.strip() if ended is not None else ""
     if words:
         lines += ["", "## What the model said instead", "", words[:MAX_WORDS_CHARS]]

@@ -21,6 +21,7 @@ from explorer.journal.listing import free_run_id, is_run, read_records
 from explorer.journal.run_state import RunState
 from explorer.llm.clients import RetrySettings
 from explorer.observe.run_log import RunLog, log_closed, log_written
+from explorer.reports.verify.claims import Verification
 from explorer.run.carried import not_taken
 from explorer.run.collector import rare_collections
 from explorer.run.extensions import installed_extensions
@@ -29,6 +30,7 @@ from explorer.run.last_report import ReportGuard
 from explorer.run.lean_session import LeanSession
 from explorer.run.mcp_session import with_mcp_tools
 from explorer.run.outcome import FurtherLink, HelperResult, further_links, helper_results
+from explorer.run.planning import check_planning, planner_of
 from explorer.run.resources import RunResources, open_resources, reserve_for_report, shell_set_by
 from explorer.run.resumed_settings import as_started, check_vendors
 from explorer.run.run_journal import RunJournal, SessionRecords
@@ -37,9 +39,10 @@ from explorer.run.session_context import SessionReasons, session_configured
 from explorer.run.since import changes_path
 from explorer.run.single_agent import AgentSession
 from explorer.schema.approvals import Approve
-from explorer.schema.errors import ConfigError, NotFoundError, StorageError
+from explorer.schema.errors import ConfigError, NotFoundError, StorageError, WaitingError
 from explorer.schema.events import CarriedRun, JournalRecord, RunStarted, SessionConfigured, SingleAgent, Status
 from explorer.schema.messages import Estimate, Frozen, JsonObject, LLMClient, Usage, repair_text
+from explorer.schema.plan import PlanDecision, PlanFacts
 from explorer.schema.reasons import EndCause
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
@@ -91,6 +94,8 @@ class RunResult(Frozen):
     """What each helper did, in the order in which they were started."""
     changes: Path | None = None
     """What changed since the earlier run, when one was named."""
+    plan: PlanFacts | None = None
+    """The plan, and how far each sub-question is; None: there is none."""
     answer_fields: JsonObject | None = None
     """The answer in the form that the program asked for; None: it asked for none, or the run ended before."""
 
@@ -167,6 +172,8 @@ class RunHooks:
     """What is wanted besides the report: the orchestrator fills it in before it finishes."""
     single_agent: SingleAgent | None = None
     """Does the whole of a new run, instead of the roles; a resumed run has the one that it was started with."""
+    plan_decision: PlanDecision | None = None
+    """What the user decided about the plan that a resumed run waits with."""
     catch_up: Callable[[Sequence[JournalRecord]], None] = lambda _records: None
     """Called once, before `observe`, with the records that a resumed run has so far."""
     approve: Approve | None = None
@@ -199,6 +206,7 @@ async def _start(question: str, settings: Settings, hooks: RunHooks) -> RunResul
         open_resources(settings, hooks.tools, hooks.client, hooks.retry_settings, hooks.progress) as opened,
         with_mcp_tools(opened, {}) as resources,
     ):
+        check_planning(resources)
         texts = await parsed_texts(inputs, resources.connectors.parser)
         with _new_folder(settings.workspace, run_id) as folder:
             _keep_inputs(folder, inputs, texts)
@@ -342,6 +350,7 @@ async def _work(folder: Path, journal: RunJournal, resources: RunResources, hook
     budget = Budget(settings.limits, hooks.clock, reserve_for_report(settings, resources.roles, resources.choice))
     hooks.stop.attach(budget)
     is_single = run_state.started is not None and run_state.started.single_agent is not None
+    planner = planner_of(resources, run_state, journal.record, budget)
     session = (AgentSession if is_single else LeanSession if resources.lean else RunSession)(
         workspace,
         settings,
@@ -353,9 +362,15 @@ async def _work(folder: Path, journal: RunJournal, resources: RunResources, hook
         hooks.progress,
         hooks.answer_form,
         hooks.approve,
+        planner,
     )
+    message = await planner.take_decision(hooks.plan_decision, asked.message)
     with ReportGuard(journal.state_on_disk, workspace, settings.language, lambda: hooks.stop.cut):
-        conclusion = await session.work(resources, budget, asked.message)
+        try:
+            conclusion = await session.work(resources, budget, message)
+        except WaitingError as waiting:
+            nothing = Conclusion(Status.WAITING, waiting.message, "", Verification(claims=()))
+            return _result_of(folder, run_state, nothing, round(hooks.clock() - started, 3))
     log_written(report_path(folder), len(conclusion.verification.claims))
     result = _result_of(folder, run_state, conclusion, round(hooks.clock() - started, 3))
     changes = changes_path(folder, run_state) if settings.since_run else None
@@ -395,4 +410,5 @@ def _result_of(folder: Path, run_state: RunState, conclusion: Conclusion, second
         seconds=seconds,
         further_links=further_links(run_state),
         helpers=helper_results(run_state),
+        plan=run_state.plan.summary(),
     )

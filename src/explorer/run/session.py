@@ -195,9 +195,11 @@ class RunSession(SessionContext):
                 now=self.tool_clock(resources),
                 facts=facts,
                 progress=self.progress,
-                review=self.review(budget),
                 guard=self._approvals(budget).guard,
                 skills=resources.skills.listing,
+                review=self._held_to_plan(self.review(budget)),
+                refuse=self.planner.refuse if self.planner is not None else lambda _state, _call: None,
+                has_plan=bool(self.plan_tools),
             )
         )
 
@@ -223,21 +225,33 @@ class RunSession(SessionContext):
 
     def roles(self, resources: RunResources) -> Mapping[str, Role]:
         """Return what the agents may be."""
-        if self.answer_form is None:
+        further = [tool.name for tool in self.plan_tools]
+        further += [] if self.answer_form is None else [AnswerTool.name]
+        if not further:
             return resources.roles
-        lead = with_tools(leading_role(resources.roles), [AnswerTool.name])
+        lead = with_tools(leading_role(resources.roles), further)
         return {**resources.roles, lead.name: lead}
 
     def ending_tools(self, budget: Budget) -> list[Tool]:
         """Return the tools that bring the run to its end."""
         finish = FinishTool(lambda is_empty: self._problem(budget, is_empty=is_empty))
-        return [finish] if self.answer_form is None else [finish, AnswerTool(self.answer_form)]
+        answer = [] if self.answer_form is None else [AnswerTool(self.answer_form)]
+        return [finish, *answer, *self.plan_tools]
+
+    @property
+    def plan_tools(self) -> list[Tool]:
+        """The tools of the plan; empty where none is asked for."""
+        return self.planner.tools() if self.planner is not None else []
 
     def review(self, budget: Budget) -> Review:
         """Return what becomes of an end that the orchestrator comes to: without a report it is reminded."""
         return lambda state, end: reviewed(
             state, end, lambda: missing_report(self.workspace), lambda: _words_of(self._problem(budget))
         )
+
+    def _held_to_plan(self, review: Review) -> Review:
+        planner = self.planner
+        return review if planner is None else lambda state, end: planner.review(state, review(state, end))
 
     def _problem(self, budget: Budget, *, is_empty: bool = False) -> ToolError | None:
         """Return why the run cannot end yet."""

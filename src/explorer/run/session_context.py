@@ -23,6 +23,7 @@ from explorer.reports.library import Library
 from explorer.reports.render import SAMPLE_FLAG
 from explorer.reports.verify.check import text_reader
 from explorer.run.extensions import installed_extensions
+from explorer.run.planning import Planner
 from explorer.run.resources import JUDGE, RunResources, effort_of, reserve_for_report
 from explorer.run.run_journal import SessionRecords
 from explorer.run.settings_parts import search_setup
@@ -71,6 +72,8 @@ class SessionContext:
     """What the program that embeds the engine wants besides the report."""
     approve: Approve | None = None
     """Answers what the approval rules ask; None: nobody does."""
+    planner: Planner | None = None
+    """Holds the orchestrator to its plan; None: nothing is asked of it."""
 
     @property
     def folder(self) -> Path:

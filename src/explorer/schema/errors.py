@@ -159,6 +159,12 @@ class ModelError(ExplorerError):
         return not self.is_unsent and not is_refused
 
 
+class WaitingError(ExplorerError):
+    """The run waits for a decision of the user; all so far is on disk, and it is resumed with the decision."""
+
+    exit_code = 7
+
+
 class ToolError(ExplorerError):
     """A tool cannot do what it was asked; the message is what the model reads, so it says what would work."""
 

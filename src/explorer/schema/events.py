@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from explorer.schema.event import Event
 from explorer.schema.messages import Count, Estimate, Frozen, JsonObject, Moment, ToolSchema, Turn, Usage
+from explorer.schema.plan_events import PlanDecided, PlanProposed, RoundAssessed
 from explorer.schema.reasons import EndCause
 
 
@@ -56,7 +58,7 @@ class FileChange(Frozen):
 
 
 class Status(StrEnum):
-    """How an agent or a run ended. Only runs end with the last two."""
+    """How an agent or a run ended. Only runs end with those after `FAILED`."""
 
     COMPLETE = "complete"
     """An agent did its task; a run has an answer that rests on sources."""
@@ -67,6 +69,8 @@ class Status(StrEnum):
     """The services answered, and nothing relevant was found."""
     SOURCES_UNAVAILABLE = "sources_unavailable"
     """No lookup reached a source: the run can be continued when the services answer again."""
+    WAITING = "waiting"
+    """No end: the run's plan waits for the user's decision. Results have it, and no record."""
 
 
 class Lookup(StrEnum):
@@ -88,27 +92,8 @@ JOURNAL_VERSION = 1
 NO_EFFECT = "pure"
 """The `effect` of calls that change nothing."""
 
-ENGINE = "engine"
-"""The `agent` of events that belong to the run as a whole."""
-
 ORCHESTRATOR = "orchestrator"
 """The `agent` that answers the question, whatever its role is called."""
-
-
-class Event(Frozen):
-    """Base of all events."""
-
-    agent: str = ENGINE
-
-    @property
-    def is_barrier(self) -> bool:
-        """Whether the run waits until it is on disk."""
-        return True
-
-    @property
-    def is_written_at_once(self) -> bool:
-        """Whether the run waits until it is in the file, where it survives the end of this process."""
-        return self.is_barrier
 
 
 class SingleAgent(Frozen):
@@ -255,6 +240,8 @@ class AgentStarted(Event):
     max_steps: Count
     inputs: dict[str, str] = Field(default={}, exclude_if=lambda inputs: not inputs)
     """The user's files, for the orchestrator: paths in the run's folder, each with its source id."""
+    question: str = Field(default="", exclude_if=lambda question: not question)
+    """The id of the plan's sub-question that it works on; empty: none."""
 
 
 class AgentContinued(Event):
@@ -272,6 +259,8 @@ class AgentContinued(Event):
     """The user asked something further: the run's limits count from here."""
     reason: str = Field(default="", exclude_if=lambda reason: not reason)
     """The `NoteReason` of a task of the engine; empty for one of an agent or the user."""
+    question: str = Field(default="", exclude_if=lambda question: not question)
+    """The id of the plan's sub-question that it works on; empty: none."""
 
 
 class NoteAdded(Event):
@@ -557,6 +546,9 @@ AnyEvent = Annotated[
     | AgentContinued
     | NoteAdded
     | Steered
+    | PlanProposed
+    | PlanDecided
+    | RoundAssessed
     | StopAsked
     | Compacted
     | Summarised

@@ -57,7 +57,12 @@ class EndCause(StrEnum):
     FINISHED = "finished"
     """An agent ended by the tool that ends it."""
     FOUND_NOTHING = "found_nothing"
-    """An agent ended by its tool, and reported that the services answered and had nothing relevant."""
+    """An agent ended by its tool, and reported that the services answered and had nothing relevant.
+
+    Also: too many rounds in a row found nothing of interest.
+    """
+    PLAN_REJECTED = "plan_rejected"
+    """The user rejected the plan and asked for no other one."""
     STEP_LIMIT = "step_limit"
     COST_LIMIT = "cost_limit"
     TOKEN_LIMIT = "token_limit"  # noqa: S105 - a limit of tokens, no secret

@@ -213,6 +213,7 @@ class Group(StrEnum):
 
     MODELS = "Models and roles"
     LIMITS = "Limits"
+    PLANS = "Plans"
     FILES = "Input and output"
     SOURCES = "Sources"
     TRACES = "OpenTelemetry"

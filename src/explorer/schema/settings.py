@@ -17,6 +17,7 @@ from explorer.schema.limits import DEPENDENT_LIMITS, Limits
 from explorer.schema.mcp import McpServer
 from explorer.schema.model_options import Effort, Price
 from explorer.schema.network import Network, secrets_in, without_secrets
+from explorer.schema.planning import Planning
 from explorer.schema.preset import Preset
 from explorer.schema.services import Secrets, Services
 from explorer.schema.setting import (
@@ -61,7 +62,7 @@ NOT_RECORDED = ("secrets", "network", "cache_dir", "state_dir", "mcp", "skill_fo
 Extension = TypeVar("Extension", bound=ExtensionSettings)
 
 
-class Settings(BaseModel):
+class Settings(Planning, BaseModel):
     """One run's settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -19,6 +19,7 @@ from explorer.journal.listing import (
     DAMAGED,
     RUNNING,
     UNFINISHED,
+    WAITING,
     RunOverview,
     find_run,
     is_running,
@@ -101,7 +102,7 @@ def _old_runs(options: OldOptions) -> list[Doomed]:
     age = _age(options.older_than or DEFAULT_AGE) if options.older_than or keep is None else timedelta()
     found = list_runs(configured(options, changes_runs).settings.workspace)
     candidates = found[: max(0, len(found) - (keep or 0))]
-    spared = {RUNNING, DAMAGED} if options.unfinished else {RUNNING, DAMAGED, UNFINISHED}
+    spared = {RUNNING, DAMAGED} if options.unfinished else {RUNNING, DAMAGED, UNFINISHED, WAITING}
     before = datetime.now(UTC) - age
     return [
         _doomed(run)

@@ -15,6 +15,7 @@ from explorer.cli.screens.output import say
 from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.options import RUN, AskOptions, RunOptions
 from explorer.schema.errors import ConfigError
+from explorer.schema.plan import PlanVerdict
 
 FIRST_LINE_CHARS = 79
 SAMPLE_QUESTION = "What was notable on Hacker News on the sample day, and what did people argue about?"
@@ -55,7 +56,8 @@ def resume(
 ) -> int:
     """Resume a run: an unfinished one where it stopped, a finished one with a follow-up.
 
-    Everything the run found before is kept; no finished work is paid for again.
+    Everything the run found before is kept; no finished work is paid for again. A run whose plan waits takes the
+    decision by `--plan approve`, `--plan reject` or `--plan FILE.yaml`, or a message that says what is to be different.
     """
     if len(run.split()) > 1:
         raise ConfigError("the run comes first, and its name has no spaces", hint='write: explorer resume latest "..."')
@@ -88,14 +90,23 @@ def _start(question: str, configuration: Configuration, options: RunOptions) -> 
 
 
 def _resume(name: str, message: str, options: RunOptions) -> int:
+    from explorer.cli.plan_approval import decision_in  # noqa: PLC0415 - as above
     from explorer.journal.listing import find_run  # noqa: PLC0415 - as above
 
+    decision = decision_in(options.plan)
+    options = replace(options, plan=None) if decision is not None else options
     configuration = settings_to_run(options)
     folder = find_run(configuration.settings.workspace, name)
     _say_first(f"resuming {folder.name}" + (f": {message}" if message else ""), options)
     from explorer.cli.launch import continue_run  # noqa: PLC0415 - as above
 
-    return continue_run(folder, message, configuration, options)
+    if decision is not None and message and decision.verdict is not PlanVerdict.REJECTED:
+        raise ConfigError(
+            "a plan is approved without a message", hint="leave out the message; it can follow the report"
+        )
+    return continue_run(
+        folder, decision.with_words(message) if decision is not None else message, configuration, options
+    )
 
 
 def _say_first(words: str, options: RunOptions) -> None:

@@ -27,13 +27,23 @@ from explorer.cli.screens.formatting import (
 )
 from explorer.cli.screens.live import tree
 from explorer.cli.screens.output import aligned, emit_json, emit_page, print_report, say, terminal_width, token_counts
+from explorer.cli.screens.plan_page import plan_page, progress_page
 from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table, spending_facts
 from explorer.cli.screens.run_view import RUNNING, AgentView, RunView, outage_words, session_facts
 from explorer.cli.screens.screen import line_of
 from explorer.cli.screens.session_lines import run_origin, session_page
 from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
-from explorer.journal.listing import LATEST, UNFINISHED, RunOverview, find_run, is_running, list_runs, read_records
+from explorer.journal.listing import (
+    LATEST,
+    UNFINISHED,
+    WAITING,
+    RunOverview,
+    find_run,
+    is_running,
+    list_runs,
+    read_records,
+)
 from explorer.journal.run_state import RunState
 from explorer.observe.costs import Spending, spending_of
 from explorer.observe.provenance import FileOrigin, Write, origins
@@ -41,7 +51,8 @@ from explorer.run.finish import report_path, report_text
 from explorer.run.last_report import report_of_unfinished
 from explorer.run.outcome import agent_answer, further_links, helper_results
 from explorer.schema.errors import NotFoundError
-from explorer.schema.events import ENGINE, JournalRecord, RunFinished
+from explorer.schema.event import ENGINE
+from explorer.schema.events import JournalRecord, RunFinished
 from explorer.workspace.access import REPORT
 from explorer.workspace.workspace import Workspace
 
@@ -130,6 +141,7 @@ def run_facts(view: RunView, folder: Path, records: Sequence[JournalRecord]) -> 
             for one in view.outages.values()
         ],
         "orders": [asdict(order) for order in view.orders],
+        "plan": plan.model_dump(mode="json") if (plan := run_state.plan.summary()) is not None else None,
         "files": [file.model_dump(mode="json") for file in view.files.values()],
         "origins": [origin.model_dump(mode="json") for origin in origins(records, Workspace(folder))],
         "sources": [source.model_dump(mode="json") for source in view.sources.values()],
@@ -208,7 +220,7 @@ def show(
             events.append(TimelineEvent(record.seq, record.at, line or named(record)))
         view.apply(record)
     if view.status == RUNNING and not is_running(folder):
-        view.status = UNFINISHED
+        view.status = WAITING if view.plan.is_waiting else UNFINISHED
     if options.output_format != "text":
         timeline_facts = [event.facts() for event in events]
         emit_json(run_facts(view, folder, records) | {"carried": bool(origin), "timeline": timeline_facts})
@@ -278,6 +290,7 @@ def _page(view: RunView, folder: Path, events: list[TimelineEvent], spending: Sp
         plain(view.question),
         _head(view, folder, spending),
         *(["Latest session\n" + session_page(view.session)] if view.session is not None else []),
+        *_plan(view),
         "Roles\n" + role_table(spending, _columns()),
         "Agents\n" + "\n".join(f"  {'  ' * depth}{_agent(agent)}" for agent, depth, _ in tree(view)),
         "Files\n" + ("\n".join(f"  {_file(view, path)}" for path in view.files) or "  none"),
@@ -303,6 +316,13 @@ def _head(view: RunView, folder: Path, spending: Spending) -> str:
         ("report", str(report_path(folder) or "none yet")),
     ]
     return head(rows, _columns())
+
+
+def _plan(view: RunView) -> list[str]:
+    plan = view.plan.summary()
+    if plan is None:
+        return []
+    return ["Plan\n" + (plan_page(plan) if view.plan.is_waiting else progress_page(plan))]
 
 
 def _agent(agent: AgentView) -> str:

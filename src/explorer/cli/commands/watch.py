@@ -18,7 +18,7 @@ from explorer.cli.screens.screen import Screen, screen_for, tap_for
 from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.journal import Observe
-from explorer.journal.listing import LATEST, UNFINISHED, JournalTail, find_run, is_running, read_records
+from explorer.journal.listing import LATEST, UNFINISHED, WAITING, JournalTail, find_run, is_running, read_records
 from explorer.reports.verify.claims import Verdict
 from explorer.run.finish import report_text
 from explorer.schema.errors import ConfigError, ExplorerError
@@ -141,7 +141,7 @@ class Watch:
 def _print_result(view: RunView, folder: Path, options: CommonOptions) -> int:
     """Print the report and how the run ended; return the run's exit code."""
     if view.status == RUNNING:
-        view.status = UNFINISHED
+        view.status = WAITING if view.plan.is_waiting else UNFINISHED
     outcome = seen_outcome(view, folder.resolve())
     text = report_text(folder)
     outcome = replace(outcome, report_text=text, **_counts(text))

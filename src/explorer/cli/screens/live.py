@@ -17,6 +17,8 @@ from explorer.cli.screens.session_lines import approval_line, cut_line, models_w
 from explorer.schema.events import ApprovalDecided, JournalRecord, SessionConfigured, TurnTaken
 
 REFRESH_S = 0.125
+MOST_QUESTIONS = 8
+"""Sub-questions of the plan that are shown."""
 NEWEST = 3
 """Files and sources shown."""
 OTHER_ROWS = 13
@@ -93,11 +95,13 @@ class LiveView:
 
 def drawing(view: RunView, now: datetime, console: Console, keys: Text | None = None) -> Group:
     """Return the whole view, every line cut to the console's width; its last line is what keys do."""
-    rows = max(LEAST_AGENT_ROWS, console.height - OTHER_ROWS)
+    questions = view.plan.facts()[:MOST_QUESTIONS]
+    rows = max(LEAST_AGENT_ROWS, console.height - OTHER_ROWS - len(questions))
     lines = [
         _titled("explorer", view.question or "starting", console),
         _titled("spent", _spending(view, now), console),
         _titled("so far", _progress(view), console),
+        *[_titled(one.question.id, f"{one.progress.value}: {one.question.question}", console) for one in questions],
         *([_titled("models", _models(view), console)] if console.width < MODEL_COLUMN_FROM and view.models else []),
         *[Text(outage_words(outage, now), style="yellow") for outage in view.outages.values()],
         *_agent_lines(view, rows, console, now),

@@ -123,12 +123,14 @@ TIMED_OUT = 124
 PARTIAL = 3
 TOKEN_KINDS = ("input", "output", "cache_read", "cache_write", "reasoning", "total")
 UNAVAILABLE = 6
+WAITING = 7
 EXIT_CODES = {
     "complete": 0,
     "partial": PARTIAL,
     "nothing_found": PARTIAL,
     "failed": 1,
     "sources_unavailable": UNAVAILABLE,
+    "waiting": WAITING,
 }
 
 
@@ -137,8 +139,8 @@ class CommandResult:
     """How a command ended: the same fields for every ending."""
 
     status: str
-    """`complete`, `partial`, `nothing_found`, `sources_unavailable`, `failed`, `interrupted`, or `error` when it was
-    ended by an error."""
+    """`complete`, `partial`, `nothing_found`, `sources_unavailable`, `failed`, `waiting` (its plan waits for
+    a decision), `interrupted`, or `error` when it was ended by an error."""
     exit_code: int
     run_id: str = ""
     folder: str = ""
@@ -171,6 +173,8 @@ class CommandResult:
     seconds: float = 0.0
     session: Mapping[str, object] | None = None
     """What the latest session worked with, and why: models, search, shell, limits; None when there was none."""
+    plan: Mapping[str, Any] | None = None
+    """The plan, its state (`waiting`, `approved`, `edited`, `rejected`), and how far each sub-question is."""
     changes: str | None = None
     """Where the changes since the earlier run are, when one was named."""
 

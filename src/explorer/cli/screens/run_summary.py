@@ -14,12 +14,14 @@ from explorer.cli.screens.output import (
     CommandResult,
     described,
     emit_outcome,
+    emit_page,
     exit_code,
     print_error,
     print_report,
     say,
     token_counts,
 )
+from explorer.cli.screens.plan_page import plan_page
 from explorer.cli.screens.run_view import RunView, session_facts
 from explorer.cli.session import SessionEnd
 from explorer.cli.settings.options import RunOptions
@@ -29,6 +31,7 @@ from explorer.run.finish import report_path
 from explorer.run.outcome import resume_command
 from explorer.run.run import RunResult
 from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError, RunLockedError
+from explorer.schema.events import Status
 from explorer.schema.reasons import LIMIT_WORDS
 from explorer.text.citations import without_references
 
@@ -84,6 +87,9 @@ class SummaryPrinter:
         say("\n".join(rows))
 
     def _result(self, result: RunResult, outcome: CommandResult, view: RunView) -> None:
+        if result.status is Status.WAITING:
+            self._waiting(result, outcome, view)
+            return
         if self.options.output is not None and (result.report_text or result.words):
             warning = _copy(result, self.options)
             if warning:
@@ -100,6 +106,27 @@ class SummaryPrinter:
             print_error(ExplorerError(words, hint="\n  → ".join(way for way in ways if way)), verbose=0)
         elif not self.options.quiet:
             self._account(result, outcome, view)
+
+    def _waiting(self, result: RunResult, outcome: CommandResult, view: RunView) -> None:
+        """Print the plan that waits, and how to decide about it."""
+        if self.options.output_format != "text":
+            emit_outcome(outcome, self.options.output_format)
+        elif result.plan is not None:
+            limit = view.session.limits.get("max_cost_usd") if view.session is not None else None
+            emit_page(plan_page(result.plan, limit.value if limit is not None else None))
+        if not self.options.quiet:
+            command = self._resume_command(result.run_id)
+            ways = [
+                f"approve: {command} --plan approve",
+                f"change: {command} --plan FILE.yaml",
+                f'ask for another one: explorer resume {result.run_id} "what is to be different"{self._place()}',
+                f"reject: {command} --plan reject",
+            ]
+            say(
+                "\n".join(
+                    [f"\nwaiting for your decision on the plan of {result.run_id}", *(f"  → {way}" for way in ways)]
+                )
+            )
 
     @staticmethod
     def _summary(result: RunResult, view: RunView) -> list[str]:
@@ -192,6 +219,7 @@ def seen_outcome(view: RunView, folder: Path | None) -> CommandResult:
         sources=len(view.sources),
         seconds=(view.last - view.started).total_seconds() if view.last and view.started else 0.0,
         session=session_facts(view),
+        plan=plan.model_dump(mode="json") if (plan := view.plan.summary()) is not None else None,
     )
 
 
@@ -218,6 +246,7 @@ def _outcome(result: RunResult) -> CommandResult:
         further_links=[one.model_dump() for one in result.further_links],
         helpers=[one.model_dump(mode="json") for one in result.helpers],
         seconds=result.seconds,
+        plan=result.plan.model_dump(mode="json") if result.plan is not None else None,
         changes=str(result.changes) if result.changes else None,
     )
 

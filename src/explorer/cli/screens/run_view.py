@@ -5,7 +5,9 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from explorer.cli.screens.formatting import counted, one_line
+from explorer.journal import plan_state
 from explorer.journal.agent_state import RESULT
+from explorer.journal.plan_state import PlanState
 from explorer.journal.run_state import Unanswered, reserved
 from explorer.schema.events import (
     ORCHESTRATOR,
@@ -210,6 +212,8 @@ class RunView:
     """What the latest session works with; None before the first, and in journals of older versions."""
     failed_attempts: int = 0
     """Requests to a model that brought no turn."""
+    plan: PlanState = field(default_factory=PlanState)
+    """The plan, and how far its sub-questions are."""
     orders: list[AppliedOrder] = field(default_factory=list[AppliedOrder])
     outages: dict[str, Outage] = field(default_factory=dict[str, Outage])
     """Outages that the run waits for now, by model."""
@@ -222,6 +226,8 @@ class RunView:
             return
         before, self.seq, self.last = self.last, record.seq, record.at
         event = record.event
+        if event.type in plan_state.EVENTS:
+            self.plan.apply(event)
         self._keep_time(event, before or record.at)
         for sent in self.unanswered.apply(event):
             self._lose(sent)

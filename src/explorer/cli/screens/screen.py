@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
@@ -9,6 +10,7 @@ from typing import Protocol
 
 from explorer.cli.screens.formatting import counted, one_line
 from explorer.cli.screens.output import emit_json, say
+from explorer.cli.screens.plan_page import proposal_line
 from explorer.cli.screens.run_view import RunView, asked, outage_words, outcome
 from explorer.cli.screens.session_lines import approval_line, cut_line, models_words, session_lines
 from explorer.cli.settings.options import CommonOptions
@@ -17,11 +19,15 @@ from explorer.schema.events import (
     AgentContinued,
     AgentFinished,
     AgentStarted,
+    AnyEvent,
     ApprovalDecided,
     JournalRecord,
     NoteAdded,
     PathMoved,
+    PlanDecided,
+    PlanProposed,
     Repaired,
+    RoundAssessed,
     RunFinished,
     RunForked,
     RunStarted,
@@ -102,6 +108,8 @@ class Lines(Quiet):
         texts = [start, stamped]
         if isinstance(record.event, SessionConfigured):
             texts = [*session_lines(record.event), start]
+        elif isinstance(record.event, PlanProposed):
+            texts += [f"  {one.id}  {one_line(one.question, TASK_CHARS)}" for one in record.event.plan.questions]
         for words in filter(None, texts):
             self._write(words)
 
@@ -136,8 +144,28 @@ def line_of(record: JournalRecord, view: RunView) -> str:
         case NoteAdded() | Steered() | StopAsked() | SandboxChosen() | PathMoved() | ApprovalDecided():
             line = _line_of_words(event)
         case _:
-            pass
+            line = _line_of_plan(event)
     return line
+
+
+def _line_of_plan(event: AnyEvent) -> str:
+    match event:
+        case PlanProposed():
+            return f"{event.agent}  {proposal_line(event.plan.questions)}"
+        case PlanDecided():
+            who = "by the settings" if event.is_automatic else "by you"
+            return f"plan {event.verdict.value} {who}" + (
+                f": {one_line(event.words, TASK_CHARS)}" if event.words else ""
+            )
+        case RoundAssessed():
+            states = Counter(one.state.value for one in event.questions)
+            counts = ", ".join(f"{count} {state}" for state, count in states.items())
+            dull = "" if event.is_interesting else "; nothing of interest"
+            return (
+                f"{event.agent}  round {event.number}: {counts}; {counted(len(event.new_sources), 'new source')}{dull}"
+            )
+        case _:
+            return ""
 
 
 def _tool_line(event: ToolFinished, view: RunView) -> str:

@@ -14,7 +14,8 @@ OutputFormat = Literal["text", "json", "stream-json"]
 GROUPS = {
     Heading.MODELS: Group("Models and roles", sort_key=2),
     Heading.LIMITS: Group('Limits per question ("none" removes one)', sort_key=3),
-    Heading.FILES: Group("Input and output", sort_key=4),
+    Heading.PLANS: Group("Plans", sort_key=4),
+    Heading.FILES: Group("Input and output", sort_key=5),
 }
 MODELS, LIMITS, INPUT_OUTPUT = GROUPS[Heading.MODELS], GROUPS[Heading.LIMITS], GROUPS[Heading.FILES]
 FLAGS = {flag.name: (setting, flag) for setting in CORE for flag in setting.flags}
@@ -143,6 +144,10 @@ class RunOptions(ModelOptions):
     max_outage: Annotated[str | None, _flag("--max-outage")] = None
     max_agents: Annotated[str | None, _flag("--max-agents")] = None
     judge: Annotated[str | None, _flag("--judge")] = None
+    plan: Annotated[str | None, _flag("--plan")] = None
+    initial_queries: Annotated[str | None, _flag("--initial-queries")] = None
+    max_rounds: Annotated[str | None, _flag("--max-rounds")] = None
+    reflect: Annotated[bool, _flag("--reflect")] = False
     no_shell: Annotated[bool, _flag("--no-shell")] = False
     unsafe_shell: Annotated[bool, _flag("--unsafe-shell")] = False
     lang: Annotated[str | None, _flag("--lang")] = None
