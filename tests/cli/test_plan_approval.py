@@ -4,7 +4,7 @@ import json
 import os
 import pty
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -131,7 +131,7 @@ def terminal(tmp_path: Path) -> Callable[..., Any]:
     """Run the installed command in a terminal."""
 
     @contextmanager
-    def run(*words: str, **variables: str) -> Iterator[Terminal]:
+    def run(*words: str, **variables: str) -> Generator[Terminal]:
         own, other = pty.openpty()
         environment = clean_environment(tmp_path) | {"TERM": "xterm", **variables}
         with subprocess.Popen(
