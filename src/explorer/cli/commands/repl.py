@@ -14,10 +14,12 @@ from explorer.cli.commands.runs import report, runs, show
 from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.commands.verify import verify
 from explorer.cli.launch import Shown, continue_run, start_run
+from explorer.cli.plan_approval import decision_in
 from explorer.cli.question import as_asked
 from explorer.cli.screens.approval import terminal_approval
 from explorer.cli.screens.formatting import counted, one_line
 from explorer.cli.screens.output import HUNG_UP, TERMINATED, aligned, emit_page, print_error, say
+from explorer.cli.screens.plan_page import plan_page, progress_page
 from explorer.cli.screens.prompt import LineSource, PipedLines, TypedLines
 from explorer.cli.screens.run_view import RunView
 from explorer.cli.screens.screen import screen_for
@@ -28,6 +30,7 @@ from explorer.cli.typo import closest
 from explorer.journal.control import ControlKind, Inbox
 from explorer.journal.listing import find_run, read_records
 from explorer.schema.errors import ConfigError, ExplorerError, NotFoundError
+from explorer.schema.plan import PlanDecision
 from explorer.schema.version import __version__
 from explorer.workspace.source_store import stored_at
 from explorer.workspace.workspace import Workspace
@@ -93,8 +96,8 @@ class Conversation:
             raise ConfigError(f"{name} waits for the end of the run", hint="/stop ends it with a report")
         command.act(self, words.strip())
 
-    def ask(self, words: str) -> None:
-        """Start a run with a question, or ask the run a follow-up."""
+    def ask(self, words: str, decision: PlanDecision | None = None) -> None:
+        """Start a run with a question, or ask the run a follow-up; or tell it what is decided about its plan."""
         words = as_asked(words)
         shown = self._shown()
         self.view, self.is_working = shown.view, True
@@ -109,7 +112,7 @@ class Conversation:
             else:
                 # A run keeps its preset as its journal has it.
                 options = replace(self.options, preset=None)
-                self.code = continue_run(self.folder, words, settings_to_run(options), options, shown)
+                self.code = continue_run(self.folder, decision or words, settings_to_run(options), options, shown)
         finally:
             self.is_working = False
             if shown.view.run_id and self.folder is None:
@@ -166,6 +169,19 @@ def resume(session: Conversation, _words: str) -> None:
     """Continue the run where it stopped."""
     session.folder = session.place()
     session.ask("")
+
+
+def plan(session: Conversation, words: str) -> None:
+    """Show how far the plan is; with approve, reject or a file, decide about a plan that waits."""
+    session.folder = session.place()
+    decision = decision_in(words or None)
+    facts = session.view.plan.summary()
+    if decision is not None:
+        session.ask("", decision)
+    elif facts is not None:
+        emit_page(plan_page(facts) if session.view.plan.is_waiting else progress_page(facts))
+    else:
+        say("this run has no plan (--plan, --reflect)")
 
 
 def status(session: Conversation, _words: str) -> None:
@@ -283,6 +299,7 @@ COMMANDS = {
     "/steer": SlashCommand(steer, "send an instruction to the run at work", "MESSAGE", while_working=True),
     "/stop": SlashCommand(stop, "have the report written from what there is", while_working=True),
     "/resume": SlashCommand(resume, "continue the run where it stopped"),
+    "/plan": SlashCommand(plan, "the plan; decide about one that waits", "[approve|reject|FILE]"),
     "/new": SlashCommand(new, "start a new run", "[QUESTION]"),
     "/open": SlashCommand(open_run, "ask follow-ups of an earlier run", "[RUN]"),
     "/runs": SlashCommand(
