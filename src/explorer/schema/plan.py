@@ -68,7 +68,14 @@ class PlanDecision(Frozen):
         return self
 
     def with_words(self, words: str) -> Self:
-        """Return a rejection with words, where there are any; every other decision as it is."""
+        """Return a rejection with words, where there are any; every other decision as it is.
+
+        Args:
+            words: What is to be different.
+
+        Returns:
+            The decision.
+        """
         return self.model_copy(update={"words": words}) if self.verdict is PlanVerdict.REJECTED and words else self
 
     @classmethod
