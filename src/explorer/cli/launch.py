@@ -138,8 +138,8 @@ class _Ended:
     def by(self, ending: SessionEnd) -> int:
         """Print how a session ended; where a plan waits and a user is at the terminal, ask about it and continue."""
         result = ending.result
-        is_waiting = result is not None and result.status is Status.WAITING and self.may_ask
-        if is_waiting and result.plan is not None and is_at_terminal(self.options):
+        may_ask = self.may_ask and is_at_terminal(self.options)
+        if may_ask and result is not None and result.status is Status.WAITING and result.plan is not None:
             session = ending.view.session
             limit = session.limits.get("max_cost_usd") if session is not None else None
             decision = ask_about(result.plan, limit.value if limit is not None else None)
