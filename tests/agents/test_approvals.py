@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from pydantic import ConfigDict
 
 from engine_stage import Doing, Recorder, call_room, external, started
 from explorer.agents.approvals import Approvals
@@ -12,6 +13,7 @@ from explorer.agents.user_stop import StopEvent
 from explorer.journal.run_state import RunState
 from explorer.llm.scripted import says
 from explorer.schema.approvals import Approval, ApprovalRequest, ApprovalRules
+from explorer.schema.errors import RefusedCallError
 from explorer.schema.events import (
     ApprovalAnswer,
     ApprovalDecided,
@@ -24,7 +26,7 @@ from explorer.schema.events import (
     TurnTaken,
 )
 from explorer.schema.reasons import ErrorCode
-from explorer.schema.tool import Tool
+from explorer.schema.tool import Arguments, Tool, ToolContext
 from explorer.workspace.workspace import Workspace
 
 YES = Approval(is_allowed=True)
@@ -176,3 +178,21 @@ def test_a_guarded_tool_is_the_tool_in_all_else() -> None:
     assert type(ready) is type(guarded)
     for name in Tool.__annotations__:
         assert getattr(guarded, name) == getattr(tool, name)
+
+
+async def test_a_model_does_not_choose_which_argument_is_the_first(tmp_path: Path) -> None:
+    """A pattern without a name is for the first argument of the schema, in whatever order a call gives them."""
+
+    class Open(Arguments):
+        model_config = ConfigDict(extra="allow")
+
+    remote = Doing()
+    remote.arguments = Open
+    properties = {"words": {"type": "string"}, "more": {"type": "string"}}
+    remote.parameters = {"type": "object", "properties": properties}
+    approvals = Approvals(ApprovalRules.of(("deny doing(secret)",), ()), RunState(), Recorder().record, StopEvent())
+    context = ToolContext(Workspace(tmp_path))
+    with pytest.raises(RefusedCallError):
+        await approvals.permit(remote, Open.model_validate({"more": "x", "words": "secret"}), context)
+    await approvals.permit(remote, Open.model_validate({"more": "secret", "words": "x"}), context)
+    await approvals.permit(remote, Open.model_validate({"more": "secret"}), context)

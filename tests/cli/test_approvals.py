@@ -208,3 +208,13 @@ def test_what_is_shown_is_what_is_done() -> None:
     )
     long = request.model_copy(update={"arguments": {"content": "x" * 30_000}})
     assert described(long).endswith("and 6000 characters more that are not shown")
+
+
+def test_a_rule_for_a_tool_of_a_server_is_checked_by_the_roles(here: Explorer, tmp_path: Path) -> None:
+    """`tools` shows the rules of what role files name, and a slip in such a name is found; no server is started."""
+    (tmp_path / "roles").mkdir()
+    role = "---\nname: clerk\ndescription: Writes.\ntools: [mcp__desk__write]\nmodel: fast\n---\nWrite."
+    (tmp_path / "roles" / "clerk.md").write_text(role)
+    rules = ("--roles", "roles", "--approval")
+    assert "mcp__desk__write  ask mcp__*" in here("tools", *rules, "ask mcp__*").stdout
+    assert "did you mean mcp__desk__write?" in here("tools", *rules, "ask mcp__desk__wriet").stderr

@@ -39,14 +39,16 @@ class Approvals:
         Raises:
             RefusedCallError: It is not.
         """
-        values = arguments.model_dump(mode="json")
+        given: JsonObject = arguments.model_dump(mode="json", exclude_unset=True)
+        known: JsonObject = {**given, **arguments.model_dump(mode="json")}
+        # In the order of the schema: a model must not choose which argument is the first.
+        values = {name: known.get(name, "") for name in (*tool.parameters["properties"], *known)}
         verdict = self.rules.verdict(tool.name, values, is_command=tool.effect is Effect.JOB)
         if verdict.decision is Decision.ALLOW:
             return
         name = code(tool.name)
         if verdict.decision is Decision.DENY:
             raise _refused(own("{name} was not run: the user's rule {rule} refuses it", name=name, rule=verdict.rule))
-        given: JsonObject = {key: values[key] for key in values if key in arguments.model_fields_set}
         request = ApprovalRequest(
             agent=context.agent,
             role=context.role,

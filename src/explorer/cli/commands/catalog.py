@@ -86,7 +86,8 @@ def tools(*, options: CommonOptions = COMMON) -> int:
     origins = {tool.name: installed_extensions().origin_of(tool.name) for tool in offered}
     origins |= {tool.name: "--tools" for tool in own}
     rows = [(tool, [name for name, role in roles.items() if tool.name in role.tools]) for tool in offered]
-    rules = checked_rules(settings, offered, absent)
+    remote = sorted(mcp_names(roles))
+    rules = checked_rules(settings, offered, {*absent, *remote})
     if options.output_format == "text":
         cells = [
             (tool.name, ", ".join(allowed) or "-", f"{first_sentence(tool.description)}{_from(origins[tool.name])}")
@@ -94,7 +95,8 @@ def tools(*, options: CommonOptions = COMMON) -> int:
         ]
         cells += [(name, "-", f"Not there: {reason}") for name, reason in absent.items()]
         page = aligned(("TOOL", "ROLES", "WHAT IT DOES"), cells)
-        ruled = [(tool.name, "; ".join(texts)) for tool in offered if (texts := rules.concerning(tool.name))]
+        names = [*(tool.name for tool in offered), *remote]
+        ruled = [(name, "; ".join(texts)) for name in names if (texts := rules.concerning(name))]
         emit_page(f"{page}\n\n{aligned(('TOOL', 'APPROVAL: THE FIRST RULE THAT FITS'), ruled)}" if ruled else page)
     else:
         emit_json(
@@ -183,7 +185,7 @@ def check_team(settings: Settings, own: Sequence[Tool[Any]] = ()) -> None:
     names = {*own_names, *mcp_names(roles)}
     check_roles(roles, {*names, *absent})
     check_defaults(roles, offered)
-    checked_rules(settings, offered, absent)
+    checked_rules(settings, offered, {*absent, *names})
 
 
 def checked_rules(settings: Settings, offered: Sequence[Tool], absent: Collection[str]) -> ApprovalRules:
@@ -202,7 +204,7 @@ def checked_rules(settings: Settings, offered: Sequence[Tool], absent: Collectio
                 f"approval rule `{one_line(rule.text)}`: there is no tool {rule.tool}",
                 hint=f"did you mean {near}? All tools: explorer tools",
             )
-        names = list(known.arguments.model_fields) if known else []
+        names = list(known.parameters["properties"]) if known else []
         if known and rule.argument and rule.argument not in names:
             raise ConfigError(
                 f"approval rule `{one_line(rule.text)}`: {rule.tool} has no argument {rule.argument}",
