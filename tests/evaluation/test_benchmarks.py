@@ -98,8 +98,9 @@ def test_reports_of_others_are_read_from_a_file_or_a_folder(tmp_path: Path) -> N
     with pytest.raises(NotFoundError, match="has no report"):
         read_reports(tmp_path, questions)
     lines(tmp_path / "broken.jsonl", {"id": 7})
-    with pytest.raises(ConfigError, match="line 1 is not a report"):
+    with pytest.raises(ConfigError, match="line 1 is not a report") as caught:
         read_reports(tmp_path / "broken.jsonl", questions)
+    assert '"article"' in caught.value.hint
 
 
 def grades(asked: Asked, *, is_compared: bool) -> Reply:

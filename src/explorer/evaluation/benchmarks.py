@@ -23,6 +23,8 @@ RACE_FILE = Path("results", "race")
 FACT_FILE = Path("results", "fact")
 RUBRICS = "tasks_and_rubrics.jsonl"
 REPORTS_FILE = "reports.jsonl"
+AS_PUBLISHED = "take the file as the benchmark's authors publish it"
+REPORT_FORM = 'a line is, for example: {"id": "q1", "article": "# The report ..."}'
 
 
 def read_questions(name: str, limit: int = 0) -> tuple[EvalQuestion, ...]:
@@ -45,7 +47,7 @@ def read_questions(name: str, limit: int = 0) -> tuple[EvalQuestion, ...]:
     if (folder / QUERIES).is_file():
         return checked_set(folder, _compared(folder), limit)
     if (folder / RUBRICS).is_file():
-        return checked_set(folder, read_lines(folder / RUBRICS, _with_rubrics), limit)
+        return checked_set(folder, read_lines(folder / RUBRICS, _with_rubrics, form=AS_PUBLISHED), limit)
     if is_days(folder):
         return checked_set(folder, read_days(folder), limit)
     hint = f"DeepResearch Bench has {QUERIES}, DeepResearch Bench II has {RUBRICS}, recorded days are YYYY-MM-DD.json"
@@ -56,7 +58,7 @@ def _compared(folder: Path) -> Iterator[EvalQuestion]:
     """Yield the questions of DeepResearch Bench; one without criteria or reference has no rubric."""
     criteria = _by_prompt(folder / CRITERIA, _weighted, "the criteria of a question")
     references = _by_prompt(folder / REFERENCES, _article, "a report")
-    for one in read_lines(folder / QUERIES, _plain):
+    for one in read_lines(folder / QUERIES, _plain, form=AS_PUBLISHED):
         found, reference = criteria.get(one.question, ()), references.get(one.question, "")
         rubric = Rubric(criteria=found, reference=reference) if found and reference else None
         yield one.model_copy(update={"rubric": rubric})
@@ -65,7 +67,7 @@ def _compared(folder: Path) -> Iterator[EvalQuestion]:
 def _by_prompt(path: Path, read: Callable[[Mapping[str, Any]], T], kind: str) -> dict[str, T]:
     if not path.is_file():
         return {}
-    return dict(read_lines(path, lambda line, _number: (str(line["prompt"]).strip(), read(line)), kind))
+    return dict(read_lines(path, lambda line, _number: (str(line["prompt"]).strip(), read(line)), kind, AS_PUBLISHED))
 
 
 def _plain(line: Mapping[str, Any], _number: int) -> EvalQuestion:
@@ -117,7 +119,7 @@ def read_reports(path: Path, questions: Sequence[EvalQuestion]) -> dict[str, str
         ConfigError: A line is not a report.
     """
     if path.is_file():
-        found = dict(read_lines(path, lambda line, _number: (str(line["id"]), _article(line)), "a report"))
+        found = dict(read_lines(path, lambda line, _number: (str(line["id"]), _article(line)), "a report", REPORT_FORM))
     else:
         files = {question.id: path / f"{question.id}.md" for question in questions}
         found = {

@@ -129,13 +129,16 @@ def checked_set(path: Path, questions: Iterable[EvalQuestion], limit: int) -> tu
     return found[:limit] if limit else found
 
 
-def read_lines(path: Path, read: Callable[[Mapping[str, Any], int], T], kind: str = "a question") -> Iterator[T]:
+def read_lines(
+    path: Path, read: Callable[[Mapping[str, Any], int], T], kind: str = "a question", form: str = FORM
+) -> Iterator[T]:
     """Yield what each line of a file is.
 
     Args:
         path: The file.
         read: Makes a value of a line's JSON object and its number.
         kind: What a line is, for messages.
+        form: A line as it should be, for messages.
 
     Raises:
         ConfigError: The file is no text, or a line is not what it should be.
@@ -143,7 +146,7 @@ def read_lines(path: Path, read: Callable[[Mapping[str, Any], int], T], kind: st
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not text in UTF-8", hint=FORM) from error
+        raise ConfigError(f"{path} is not text in UTF-8", hint=form) from error
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -151,7 +154,7 @@ def read_lines(path: Path, read: Callable[[Mapping[str, Any], int], T], kind: st
             yield read(json.loads(line), number)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             why = single_line(str(error), 160)
-            raise ConfigError(f"{path}, line {number} is not {kind}: {why}", hint=FORM) from error
+            raise ConfigError(f"{path}, line {number} is not {kind}: {why}", hint=form) from error
 
 
 def _question(line: Mapping[str, Any], number: int) -> EvalQuestion:
