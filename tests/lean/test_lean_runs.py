@@ -316,3 +316,12 @@ def test_both_flags_are_refused(tmp_path: Path) -> None:
     done = explorer_here(*WORDS, "--lean", "--no-lean", cwd=tmp_path)
     assert done.returncode == 2
     assert "give one of --lean and --no-lean" in done.stdout + done.stderr
+
+
+def test_lean_mode_without_a_model_is_refused_before_anything_begins(tmp_path: Path) -> None:
+    """The rules of offline mode fill in no forms; the demo needs no model, whatever is set."""
+    done = explorer_here("What is new?", "--lean", "--model", "offline", cwd=tmp_path)
+    assert (done.returncode, "lean mode needs a language model" in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "workspace").exists()
+    shown = explorer_here("demo", "-q", cwd=tmp_path, settings={"EXPLORER_LEAN": "on"})
+    assert shown.returncode == 0, shown.stderr

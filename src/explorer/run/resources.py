@@ -171,7 +171,7 @@ async def open_resources(
     """
     further = (*installed_extensions().installed_tools, *extra_tools)
     asked = settings if own_client is None else settings.model_copy(update={"model": OFFLINE, "role_models": {}})
-    roles, choice, lean = await choose_team(asked, [tool.name for tool in further])
+    roles, choice, lean = await choose_team(asked, [tool.name for tool in further], has_client=own_client is not None)
     if lean:
         settings = lean_settings(settings)
     if own_client is None:
@@ -314,15 +314,16 @@ class ChosenTeam(NamedTuple):
     """Why it is one agent in lean mode; empty: it is the whole team."""
 
 
-async def choose_team(settings: Settings, offered: Collection[str] = ()) -> ChosenTeam:
+async def choose_team(settings: Settings, offered: Collection[str] = (), *, has_client: bool = False) -> ChosenTeam:
     """Return the roles and the model of each: the whole team, or one agent in lean mode where that is better.
 
     Args:
         settings: The settings; `lean` decides, or the profile of the model that leads.
         offered: Tools that are no role file's, for the helpers.
+        has_client: Whether a client of the caller's own answers, whatever the choice is.
 
     Raises:
-        ConfigError: A role cannot be used.
+        ConfigError: A role cannot be used, or lean mode is asked for and there is no model.
         ModelError: The server the user named cannot be asked for its models.
     """
     roles = with_offered(load_roles(settings), offered)
@@ -339,7 +340,11 @@ async def choose_team(settings: Settings, offered: Collection[str] = ()) -> Chos
         why = "as asked for"
     lean = PromptLoader([built_in_roles() / LEAN_ROLE]).roles()
     own = {role: name for role, name in settings.role_models.items() if role in lean}
-    return ChosenTeam(lean, await choose_models(settings.model_copy(update={"role_models": own}), lean), why)
+    choice = await choose_models(settings.model_copy(update={"role_models": own}), lean)
+    if choice.models[LEAN_ROLE].provider == OFFLINE and not has_client:
+        hint = "name one: --model NAME; or leave lean mode out: --no-lean"
+        raise ConfigError(f"lean mode needs a language model, and this is offline mode: {choice.why}", hint=hint)
+    return ChosenTeam(lean, choice, why)
 
 
 def _lean_wanted(settings: Settings) -> str:

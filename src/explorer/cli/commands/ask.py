@@ -76,7 +76,9 @@ def demo(
     configuration = settings_to_run(options if options.model else replace(options, model=("offline",)))
     if not options.model:
         configuration = configuration.with_origin("model", "the command demo")
-    settings = configuration.settings.model_copy(update={"is_sample": True})
+    settings = configuration.settings.model_copy(
+        update={"is_sample": True} if options.model else {"is_sample": True, "lean": "off"}
+    )
     words = as_asked(" ".join(question)) or SAMPLE_QUESTION
     return _start(words, replace(configuration, settings=settings), options)
 
