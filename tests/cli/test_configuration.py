@@ -31,6 +31,7 @@ NOT_WRITTEN = {
     "since_run",
     "state_dir",
     "mcp",
+    "skill_folders",
     "preset",
 }
 """Settings with a way of their own: a variable per role, `demo`, `--file`, `--preset`, tables, the user's folders."""
