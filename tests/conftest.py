@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,10 @@ SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 # As a run imports them, before a test asks for one of their types: the types of all endpoints cost seconds of CPU.
 for package, client in (("anthropic", "AsyncAnthropic"), ("openai", "AsyncOpenAI")):
     Sdk.imported(package, client)
+
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    # Under nohup: what is ignored here is ignored by the processes of tests, too, and those send it.
+    signal.signal(signal.SIGHUP, lambda _number, _frame: None)
 
 # Before the plugin loads the profile that the command line names.
 settings.load_profile(EVERYDAY)
