@@ -218,6 +218,53 @@ async def test_a_roles_defaults_are_what_a_call_leaves_out(tmp_path: Path) -> No
     assert shown.parameters["properties"]["max_results"]["default"] == 10
 
 
+def _question(name: str) -> JsonObject:
+    return {"question": name, "sources": ["Hacker News"], "helper": "searcher", "lookups": 3}
+
+
+def _round(*ids: str) -> Turn:
+    calls = [{"agent_type": "searcher", "task_description": f"Look {one} up.", "question_id": one} for one in ids]
+    return says("", *(("call_agent", asked) for asked in calls))
+
+
+def _assessed(**states: str) -> Turn:
+    questions = [{"id": one, "state": state, "would_settle": "A photo."} for one, state in states.items()]
+    return says("", ("assess_round", {"questions": questions, "is_interesting": True}))
+
+
+@pytest.mark.slow
+async def test_web_research_looks_three_questions_up_at_once_and_takes_three_rounds(tmp_path: Path) -> None:
+    """The plan has three, each round is assessed, a fourth is refused, and the answer says what stayed open."""
+    plan = {"understanding": "It", "questions": [_question(one) for one in "abc"], "enough_when": "Two agree."}
+    lead = [
+        says("", ("propose_plan", plan)),
+        _round("q1", "q2", "q3"),
+        _assessed(q1="answered", q2="open", q3="open"),
+        _round("q2"),
+        _assessed(q2="contradicted", q3="open"),
+        _round("q3"),
+        _assessed(q2="contradicted", q3="answered"),
+        _round("q2"),
+        helper("writer"),
+        FINISH,
+    ]
+    text = "# It boots\n\nA minicomputer boots from paper tape again [S30].\n"
+    scripts: dict[str, Sequence[Turn] | Script] = {
+        "orchestrator": lead,
+        "searcher": [says("", ("get_hn_stories", {})), says("Thirty stories. [S30]")],
+        "writer": [written("report.md", text), says("Written.")],
+    }
+    settings = settings_of(tmp_path, "web-research", is_sample=True)
+    run = await start("What boots?", settings, RunHooks(client=ScriptedClient(scripts)))
+    helpers = calls_in(run, "call_agent")
+    assert [call.success for call in helpers] == [True] * 5 + [False, True]
+    assert "round" in helpers[5].content
+    assert [event.name for event in calls_in(run, "assess_round")] == ["assess_round"] * 3
+    assert run.status == "complete"
+    assert "https://" in run.report_text.partition("## References")[2]
+    assert "What stayed open" in run.report_text
+
+
 PRESET = """description = "Ours."
 roles = ["chief", "scribe"]
 [settings]
