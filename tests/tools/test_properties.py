@@ -30,10 +30,10 @@ def test_whose_results_can_repeat_what_was_asked(offered: dict[str, Tool]) -> No
 
 
 def test_what_is_left_when_exploring_is_over(offered: dict[str, Tool]) -> None:
-    """What reads and writes the run's files, and the end; nothing that looks anything up or runs anything."""
+    """What reads and writes the run's files, methods, and the end; nothing that looks anything up or runs anything."""
     left = {name for name, tool in offered.items() if tool.is_for_report}
     files = {"read_file", "list_files", "search_files", "write_file", "edit_file"}
-    assert left == {*files, "finish_exploration"}
+    assert left == {*files, "load_skill", "finish_exploration"}
     assert not any(offered[name].is_lookup for name in left)
 
 

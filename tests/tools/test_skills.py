@@ -24,6 +24,7 @@ class Stage:
         (self.skill / "SKILL.md").write_text(f"---\nname: tides\ndescription: Finds tides.\n---\n{BODY}\n")
         (self.skill / "scripts" / "count.py").write_text("print('tides')\n")
         (self.skill / "long.md").write_text("".join(f"line {number} {'x' * 90}\n" for number in range(1, 801)))
+        (self.skill / "scripts" / "back\\slash.py").write_text("print(2)\n")
         (self.skill / "picture.png").write_bytes(b"\x89PNG\0\xff")
         run = folder / "run"
         (run / ".explorer").mkdir(parents=True)

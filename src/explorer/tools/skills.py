@@ -16,6 +16,7 @@ from explorer.skills.skill import Skill
 from explorer.skills.tree import SKILL_FILE, UnusableSkillError
 from explorer.text.rendering import NOTHING, ModelText, by_user, codes, inline, own, render
 from explorer.text.sanitize import visible
+from explorer.workspace.access import is_path
 from explorer.workspace.workspace import Workspace
 
 PAGE_CHARS = 36_000
@@ -80,9 +81,9 @@ class LoadSkillTool(Tool[LoadSkillArguments]):
             yield own("This run has no shell, so no script of it can be run: do that part in another way, and say so.")
             return
         for path in skill.others:
-            content = skill.read(path)
-            if b"\0" not in content:
-                self._workspace.write_own(f"{COPIES}/{skill.name}/{path}", content.decode("utf-8", "replace"))
+            content, copy = skill.read(path), f"{COPIES}/{skill.name}/{path}"
+            if b"\0" not in content and is_path(copy):
+                self._workspace.write_own(copy, content.decode("utf-8", "replace"))
         place = own("{copies}/{name}/", copies=by_user(COPIES), name=by_user(skill.name))
         yield own("For commands of agents with execute_shell, they are in {place}, which is read-only.", place=place)
 

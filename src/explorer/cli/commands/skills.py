@@ -107,7 +107,8 @@ def validate(
     options: CommonOptions = COMMON,
 ) -> int:
     """Check skills against the Agent Skills format; the exit code is 2 if one does not fit it."""
-    folders = _to_validate(path) if path else [one.folder for one in _listed(configured(options, passed_over))]
+    listed = [] if path else [one.folder for one in _listed(configured(options, passed_over))]
+    folders = _to_validate(path) if path else [one for one in listed if os.path.lexists(one / SKILL_FILE)]
     results = {folder: _problems(folder) for folder in folders}
     if options.output_format != "text":
         emit_json([{"folder": str(at), "is_valid": not words, "problems": words} for at, words in results.items()])
