@@ -1,5 +1,7 @@
 """Reading what tools return, hostile text included."""
 
+from dataclasses import replace
+
 from explorer.offline.reading import (
     listed_hits,
     listed_stories,
@@ -32,6 +34,13 @@ def test_unknown_numbers_and_text_stories_are_read() -> None:
     (story,) = listed_stories(ToolAnswer("", data=data))
     assert (story.title, story.points, story.comments) == ("Ask HN: What now? (2019)", 0, 0)
     assert story.link == "https://news.ycombinator.com/item?id=7"
+
+
+def test_an_address_that_is_none_has_no_site() -> None:
+    """A story gives what its submitter typed; Python's own parser raises on half a bracket."""
+    odd = "https://[half/of/an/address"
+    (story,) = listed_stories(answer(story_list((*STORY[:5], odd))))
+    assert (story.url, story.site, replace(story, page=odd).platform) == (odd, "", "hackernews")
 
 
 def test_an_entry_survives_being_written_and_read() -> None:

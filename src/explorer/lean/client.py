@@ -11,6 +11,7 @@ from typing import Any
 
 from explorer.lean.actions import REPORT, SEARCH, Actions, actions_of, calls_of
 from explorer.lean.progress import FINISH, WRITE, LeanProgress
+from explorer.llm.history import is_begin_of
 from explorer.schema.messages import (
     JsonObject,
     LLMClient,
@@ -96,7 +97,7 @@ class LeanClient:
     def _show(self, request: Request) -> _Shown:
         """Return the conversation for the model; only what is new is added to what it was shown before."""
         last = self._shown.get(request.agent)
-        if last is None or not _goes_on(last.history, request.history):
+        if last is None or not is_begin_of(last.history, request.history):
             progress = LeanProgress()
             last = _Shown((), (), progress, actions_of(progress, ()))
         tools = [tool.name for tool in request.tools]
@@ -112,10 +113,6 @@ class LeanClient:
     def _actions(self, progress: LeanProgress, tools: Collection[str]) -> Actions:
         is_full = 0 < self._most_chars < progress.chars
         return actions_of(progress, tools, is_full=is_full, lists_facts=self._lists_facts)
-
-
-def _goes_on(before: tuple[Message, ...], now: tuple[Message, ...]) -> bool:
-    return len(before) <= len(now) and all(old is new for old, new in zip(before, now, strict=False))
 
 
 def _reason(message: Message) -> str:

@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from explorer.offline.script_state import ToolAnswer
 from explorer.schema.messages import JsonObject
 from explorer.text.rendering import fenced_lines
+from explorer.text.urls import site_of
 
 STORY_HEAD = re.compile(r"^(\d+)\. \[(S\d+)\] (.+)$")
 STORY_FACTS = re.compile(
@@ -39,7 +39,7 @@ class ListedStory:
     @property
     def site(self) -> str:
         """The host of its article."""
-        return urlsplit(self.url).netloc.removeprefix("www.")
+        return site_of(self.url)
 
     @property
     def link(self) -> str:
@@ -49,7 +49,7 @@ class ListedStory:
     @property
     def platform(self) -> str:
         """The name of its site, as tools take it."""
-        return "reddit" if "reddit" in urlsplit(self.page).netloc else "hackernews"
+        return "reddit" if "reddit" in site_of(self.page) else "hackernews"
 
 
 class _Read(BaseModel):

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from explorer.schema.events import Source
 from explorer.text.citations import CITATION, HEADING_REFERENCES, MISSING, cited_ids
 from explorer.text.frontmatter import without_frontmatter
 from explorer.text.rendering import codes, own
+from explorer.text.urls import site_of
 from explorer.text.words import count_words
 from explorer.workspace.source_store import plain_flags
 
@@ -250,7 +251,7 @@ def reference(source: Source) -> str:
     """Return a source as a line of the references: title, kind, site, date, address, flags and id."""
     title = re.sub(r"([\[\]\\`*_<>])", r"\\\1", source.title)
     kind = KIND_WORDS.get(source.kind, "")
-    site = _site(source.url)
+    site = site_of(source.url)
     address = source.url if "://" in source.url else source.url.removeprefix("file:")
     head = f"{title} ({kind})" if kind else title
     end = "" if head.endswith(("?", "!", ".")) else "."
@@ -258,10 +259,3 @@ def reference(source: Source) -> str:
     marks = f" ({', '.join(flags)})" if flags else ""
     parts = [part for part in (site, source.published[:10], address) if part]
     return f"{head}{end} {', '.join(parts)}{marks} `{source.id}`"
-
-
-def _site(url: str) -> str:
-    try:
-        return urlsplit(url).netloc.removeprefix("www.")
-    except ValueError:  # an address from outside may be none
-        return ""

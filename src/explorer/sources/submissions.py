@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import urlsplit
 
 from explorer.schema.events import Source
 from explorer.schema.messages import JsonObject
@@ -11,6 +10,7 @@ from explorer.schema.tool import SourceDraft
 from explorer.sources.http.wire import moment
 from explorer.sources.threads import number
 from explorer.text.sanitize import single_line
+from explorer.text.urls import site_of
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Submission(ABC):
 
 def submission_entry(place: int, source_id: str, one: Submission, now: datetime, *more: str) -> str:
     """Return two lines for a list; `more` are further facts."""
-    site = _site(one.url)
+    site = single_line(site_of(one.url))
     facts = [
         f"id {one.id}",
         f"{number(one.points)} points",
@@ -112,10 +112,3 @@ def _rounded(value: float | None) -> float | None:
 
 def _tenths(value: float | None) -> str:
     return "?" if value is None else f"{value:.1f}"
-
-
-def _site(url: str) -> str:
-    try:
-        return single_line(urlsplit(url).netloc.removeprefix("www."))
-    except ValueError:  # what is given as its address is shown, even if it is none
-        return ""

@@ -19,6 +19,14 @@ def canonical_url(url: str) -> str:
     return urlunsplit((parts.scheme.lower(), parts.netloc.lower(), path, urlencode(query), ""))
 
 
+def site_of(url: str) -> str:
+    """Return the host of an address without `www.`; empty for what is no address, as outsiders may give."""
+    try:
+        return urlsplit(url).netloc.removeprefix("www.")
+    except ValueError:
+        return ""
+
+
 def url_key(url: str) -> str:
     """Return a key that equal addresses share; a text that is not an address, such as a file's name, is its own key."""
     try:
