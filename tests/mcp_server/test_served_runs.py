@@ -246,6 +246,24 @@ async def test_a_run_that_ended_at_a_limit_is_continued(tmp_path: Path) -> None:
         assert (continued["status"], continued["reason"]) == ("running", "")
 
 
+async def test_a_plan_waits_for_the_users_decision(tmp_path: Path) -> None:
+    """A run that is to plan first waits with its plan; it is changed, and the run goes to its end; else none waits."""
+    async with connected(runs_in(tmp_path)) as client:
+        started = await asked(client, "start_exploration", question="What do the ropes cost?", plan_first=True)
+        run = started["run_id"]
+        waiting = await asked(client, "wait_for_report", run_id=run, timeout_s=300)
+        assert (waiting["status"], waiting["text"]) == ("waiting", "")
+        assert '"state":"waiting"' in waiting["plan"]
+        plan = {"questions": [{"question": "What did the harbour master say the ropes cost?"}]}
+        await asked(client, "follow_up", run_id=run, edited_plan=plan)
+        report = await asked(client, "wait_for_report", run_id=run, timeout_s=300)
+        assert "120 euros" in report["text"]
+        assert "What did the harbour master say the ropes cost?" in report["plan"]
+        assert "no plan of this run waits" in await refused(
+            client, "follow_up", run_id=run, plan="approve", message="x"
+        )
+
+
 async def test_errors_of_runs_reach_the_client(tmp_path: Path) -> None:
     """A run that could not start says why at once; one that failed on its way says it when it is waited for."""
     runs = runs_in(tmp_path, ScriptedClient({"orchestrator": [says("", ("list_files", {}))]}))

@@ -6,7 +6,16 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from explorer.journal.listing import DAMAGED, RUNNING, UNFINISHED, JournalTail, is_running, read_records, status_of
+from explorer.journal.listing import (
+    DAMAGED,
+    RUNNING,
+    UNFINISHED,
+    WAITING,
+    JournalTail,
+    is_running,
+    read_records,
+    status_of,
+)
 from explorer.journal.run_state import RunState
 from explorer.run.finish import report_text
 from explorer.schema.errors import JournalDamagedError, StorageError
@@ -30,8 +39,8 @@ class RunStatus(BaseModel):
     run_id: str
     question: str = Field(description="As it was asked, in a fence")
     status: str = Field(
-        description="running, unfinished (resumable), complete, partial, nothing_found, sources_unavailable, failed, "
-        "damaged"
+        description="running, unfinished (resumable), waiting (with its plan), complete, partial, nothing_found, "
+        "sources_unavailable, failed, damaged"
     )
     reason: str = Field(default="", description="Why it is not complete")
     steps: int = Field(default=0, description="Model turns of all agents")
@@ -40,6 +49,7 @@ class RunStatus(BaseModel):
     tokens: int = 0
     cost_usd: float | None = Field(default=None, description="null: a price is not known")
     files: str = Field(default="", description="Paths of findings, for read_run_file, one a line, in a fence")
+    plan: str = Field(default="", description="Its plan, if it has one, with how far it is: JSON in a fence")
     report_uri: str = Field(default="", description="The report as a resource; empty: there is none yet")
     next: str = Field(description="What can be done with it")
 
@@ -53,6 +63,10 @@ class ReportFacts(RunStatus):
 NEXT = {
     RUNNING: own("It is at work: wait_for_report waits for it; steer sends it a message; stop lets it write up."),
     UNFINISHED: own("Nothing is lost: follow_up without a message continues it."),
+    WAITING: own(
+        "Its plan waits: show it to the user. follow_up approves it (plan), changes it (edited_plan), asks for another "
+        "one (message), or ends the run (plan: reject)."
+    ),
     DAMAGED: own("Its journal is damaged: `explorer doctor RUN` says where."),
     "complete": own("follow_up asks it further; read_run_file and read_source read its findings and its evidence."),
 }
@@ -72,7 +86,7 @@ def facts_of(folder: Path, error: ModelText = NOTHING) -> RunStatus:
         run_state = _state_of(folder)
     except (JournalDamagedError, StorageError):
         return RunStatus(run_id=folder.name, question="", status=DAMAGED, next=NEXT[DAMAGED])
-    finished, status = run_state.finished, status_of(run_state, folder)
+    finished, status, plan = run_state.finished, status_of(run_state, folder), run_state.plan.summary()
     reason = inline(finished.reason, REASON_CHARS) if finished is not None and finished.reason else error
     return RunStatus(
         run_id=folder.name,
@@ -85,6 +99,7 @@ def facts_of(folder: Path, error: ModelText = NOTHING) -> RunStatus:
         tokens=run_state.usage.total_tokens,
         cost_usd=run_state.cost_usd,
         files=block("\n".join(map(single_line, sorted(run_state.files)[:MAX_FILES])), WrittenBy.MODEL),
+        plan=block(plan.model_dump_json(exclude_none=True), WrittenBy.MODEL) if plan is not None else "",
         report_uri=report_uri(folder.name) if finished is not None and report_text(folder) else "",
         next=NEXT.get(status, INCOMPLETE),
     )
@@ -93,7 +108,7 @@ def facts_of(folder: Path, error: ModelText = NOTHING) -> RunStatus:
 def report_facts(folder: Path, error: ModelText = NOTHING) -> ReportFacts:
     """Return the facts of a run, with its report or its answer where nobody works on it."""
     facts = facts_of(folder, error)
-    text = NOTHING if facts.status in {RUNNING, DAMAGED} else _answer_of(folder)
+    text = NOTHING if facts.status in {RUNNING, WAITING, DAMAGED} else _answer_of(folder)
     return ReportFacts(**facts.model_dump(), text=text)
 
 

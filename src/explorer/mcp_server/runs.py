@@ -20,6 +20,7 @@ from explorer.run.run import RunHooks, RunResult, StopSignal, resume, start
 from explorer.schema.errors import ExplorerError, ToolError
 from explorer.schema.events import ORCHESTRATOR, AnyEvent, JournalRecord
 from explorer.schema.limits import DEFAULT_COST_USD, Limits, claimed_limits
+from explorer.schema.plan import PlanDecision
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Arguments
 from explorer.text.rendering import NOTHING, ModelText, code, codes, inline, own
@@ -104,14 +105,20 @@ class ServedRuns:
         """Return what ended the latest session of a run in this process; empty when no error did."""
         return self._errors.get(run_id, NOTHING)
 
-    async def start(self, question: str, asked: LimitArguments) -> Path:
+    async def start(self, question: str, asked: LimitArguments, *, waits_with_plan: bool) -> Path:
         """Start a run; return its folder once its question is on disk.
+
+        Args:
+            question: The question.
+            asked: The limits that the client asks for.
+            waits_with_plan: Whether the run proposes a plan and waits for a decision, whatever the settings say.
 
         Raises:
             ToolError: Too many runs are at work, or the run could not be started.
         """
         settings = self._plan.settings
-        settings = settings.model_copy(update={"limits": lowered(settings.limits, asked)})
+        update: dict[str, object] = {"limits": lowered(settings.limits, asked)}
+        settings = settings.model_copy(update=update | ({"plan": "ask"} if waits_with_plan else {}))
         folder = self.workspace / free_run_id(self.workspace, question, datetime.now(UTC))
         await self._begin(
             folder,
@@ -120,8 +127,8 @@ class ServedRuns:
         )
         return folder
 
-    async def resume(self, folder: Path, message: str, asked: LimitArguments) -> None:
-        """Resume a run, or ask it further; return once the message is on disk.
+    async def resume(self, folder: Path, message: str, asked: LimitArguments, decision: PlanDecision | None) -> None:
+        """Resume a run, or ask it further; return once the message or the decision about its plan is on disk.
 
         Raises:
             ToolError: Too many runs are at work, the run is one of them, or it could not be resumed.
@@ -138,8 +145,8 @@ class ServedRuns:
         Inbox(folder / ".explorer").drop_stops()
         await self._begin(
             folder,
-            lambda hooks: resume(folder, settings, message, hooks),
-            _takes_message if message else lambda event: event.type in AT_WORK_EVENTS,
+            lambda hooks: resume(folder, settings, message, replace(hooks, plan_decision=decision)),
+            _takes_message if message or decision else lambda event: event.type in AT_WORK_EVENTS,
         )
 
     async def _begin(self, folder: Path, work: Work, acknowledges: Acknowledges) -> None:
@@ -184,7 +191,9 @@ class ServedRuns:
 
 
 def _takes_message(event: AnyEvent) -> bool:
-    return event.type in {"agent_continued", "steered"} and event.agent == ORCHESTRATOR
+    return event.type == "plan_decided" or (
+        event.type in {"agent_continued", "steered"} and event.agent == ORCHESTRATOR
+    )
 
 
 def in_words(error: ExplorerError) -> ModelText:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -18,6 +18,7 @@ from explorer.mcp_server.facts import ReportFacts, RunStatus, facts_of, report_f
 from explorer.mcp_server.runs import LimitArguments, ServedRuns
 from explorer.reports.earlier import PastRun, search, texts_of
 from explorer.schema.errors import ToolError
+from explorer.schema.plan import Plan, PlanDecision
 from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
 from explorer.text.rendering import code, from_record, inline, own, render
 from explorer.tools.files import ListFilesArguments, ListTool, ReadFileArguments, ReadTool
@@ -90,6 +91,7 @@ class StartArguments(LimitArguments):
     question: str = Field(
         min_length=1, description="What to find out, in any language: all of it, since nothing is asked back"
     )
+    plan_first: bool = Field(default=False, description="Wait with a plan, which follow_up approves, before any helper")
 
 
 class StartTool(ServedTool[StartArguments]):
@@ -108,7 +110,7 @@ class StartTool(ServedTool[StartArguments]):
 
     async def answer(self, arguments: StartArguments, context: ToolContext) -> BaseModel:
         """Start the run."""
-        folder = await self._runs.start(arguments.question, arguments)
+        folder = await self._runs.start(arguments.question, arguments, waits_with_plan=arguments.plan_first)
         return await asyncio.to_thread(facts_of, folder)
 
 
@@ -365,6 +367,21 @@ class FollowUpArguments(LimitArguments):
 
     run_id: str = Field(description=A_RUN)
     message: str = Field(default="", description="The further question; empty: continue a run that is not complete")
+    plan: Literal["", "approve", "reject"] = Field(
+        default="", description="What the user decided about a plan that waits; reject with a message asks for another"
+    )
+    edited_plan: Plan | None = Field(
+        default=None, description="The plan as the user wants it, instead of one that waits"
+    )
+
+    @property
+    def decision(self) -> PlanDecision | None:
+        """What is decided about the plan; None: nothing."""
+        if self.edited_plan is not None:
+            return PlanDecision.edit(self.edited_plan)
+        if self.plan == "approve":
+            return PlanDecision.approve()
+        return PlanDecision.reject(self.message.strip()) if self.plan == "reject" else None
 
 
 class FollowUpTool(ServedTool[FollowUpArguments]):
@@ -384,7 +401,7 @@ class FollowUpTool(ServedTool[FollowUpArguments]):
     async def answer(self, arguments: FollowUpArguments, context: ToolContext) -> BaseModel:
         """Resume the run."""
         folder = self._runs.folder_of(arguments.run_id)
-        await self._runs.resume(folder, arguments.message.strip(), arguments)
+        await self._runs.resume(folder, arguments.message.strip(), arguments, arguments.decision)
         return await asyncio.to_thread(facts_of, folder)
 
 
