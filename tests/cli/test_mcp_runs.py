@@ -71,10 +71,8 @@ def test_a_report_cites_what_a_server_returned(here: Explorer, tmp_path: Path) -
     assert "<<Any words>>" in asked
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("tool", "count"), [("look", 2), ("write", 1), ("keyed", 2)])
-def test_killed_in_the_middle_of_a_call(explorer: Explorer, tmp_path: Path, tool: str, count: int) -> None:
-    """A call without effect, or one that says it can be repeated, is made again; any other never."""
+def kill_in_a_call(tmp_path: Path, tool: str) -> Path:
+    """Kill a run in the middle of a call; return the file of the server's calls."""
     log = configure(tmp_path, "hang_once")
     with ScriptedServer([LEAD, asking(tool)]) as server:
         process = begin_explorer("--trust-folder", "How old is the word fig?", cwd=tmp_path, **variables(server))
@@ -83,6 +81,14 @@ def test_killed_in_the_middle_of_a_call(explorer: Explorer, tmp_path: Path, tool
             time.sleep(0.02)
         process.kill()
         process.communicate()
+    return log
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tool", "count"), [("look", 2), ("write", 1), ("keyed", 2)])
+def test_killed_in_the_middle_of_a_call(explorer: Explorer, tmp_path: Path, tool: str, count: int) -> None:
+    """A call without effect, or one that says it can be repeated, is made again; any other never."""
+    log = kill_in_a_call(tmp_path, tool)
     with ScriptedServer(ENDING) as server:
         done = explorer("resume", "latest", "--trust-folder", **variables(server))
     assert log.read_text() == f"{tool} fig\n" * count
@@ -151,6 +157,18 @@ def test_roles_that_name_what_is_not_there(here: Explorer, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_a_run_is_resumed_without_its_server(explorer: Explorer, tmp_path: Path) -> None:
+    """Its frozen tools stay; a call says that the server is not configured."""
+    kill_in_a_call(tmp_path, "look")
+    (tmp_path / "explorer.toml").unlink()
+    with ScriptedServer([says("Nothing was found."), *ENDING[2:]]) as server:
+        explorer("resume", "latest", **variables(server))
+    assert "mcp__raw__look" in json.dumps(server.requests[0]["tools"])
+    (finished,) = (one for one in events(tmp_path) if isinstance(one, ToolFinished) and one.name.startswith("mcp"))
+    assert finished.content == "The MCP server raw is not configured now."
+
+
+@pytest.mark.slow
 def test_in_the_sandbox(explorer: Explorer, tmp_path: Path) -> None:
     """Where a sandbox holds, a server sees its project and no file of the user's; it writes where it may."""
     data = tmp_path / "data"
@@ -168,3 +186,25 @@ def test_in_the_sandbox(explorer: Explorer, tmp_path: Path) -> None:
         finished = [one for one in events(tmp_path) if isinstance(one, ToolFinished) and one.name.startswith("mcp")]
         assert finished[-1].success == (code == 0), done.stderr
         subprocess.run(["rm", "-r", str(tmp_path / "workspace")], check=True, env=clean_environment(tmp_path))
+
+
+@pytest.mark.slow
+def test_a_confined_server_sees_no_files_of_the_user(tmp_path: Path) -> None:
+    """Not those next to its project, nor its own run's."""
+    project = tmp_path / "project"
+    project.mkdir()
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the user's own words")
+    log = configure(tmp_path, "peek", more=f'write = ["data"]\nread = ["{SERVER.parent}"]')
+    text = (tmp_path / "explorer.toml").read_text().replace(str(log), "data/calls.log")
+    (tmp_path / "explorer.toml").rename(project / "explorer.toml").write_text(text)
+    (project / "data").mkdir()
+    ask = says("I ask.", ("mcp__raw__look", {"text": str(secret)}))
+    with ScriptedServer([LEAD, ask, *ENDING]) as server:
+        process = begin_explorer("--trust-folder", "How old is the word?", cwd=project, **variables(server))
+        _, shown = process.communicate()
+    if "in the sandbox" not in shown:
+        pytest.skip("no sandbox holds here")
+    (finished,) = (one for one in events(project) if isinstance(one, ToolFinished) and one.name.startswith("mcp"))
+    assert "cannot read" in finished.content
+    assert "own words" not in finished.content

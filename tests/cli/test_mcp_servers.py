@@ -20,6 +20,7 @@ SHARED = {
             "args": ["server.py", "${DB:-forum.db}"],
             "env": {"FORUM_TOKEN": "${FORUM_TOKEN}"},
             "alwaysAllow": ["x"],
+            "sandbox": "off",
         },
         "old": {"type": "sse", "url": "https://old.example/sse"},
         "a__b": {"command": "x"},
@@ -82,7 +83,7 @@ def test_servers_of_a_folder_need_trust(tmp_path: Path) -> None:
     configuration = read(tmp_path, NO_FLAGS)
     assert configuration.settings.mcp == {}
     shown = {one.name: one.value for one in configuration.withheld}
-    assert shown["mcp.forum"] == "runs python server.py ${DB:-forum.db} (gets DB, FORUM_TOKEN)"
+    assert shown["mcp.forum"] == "runs python server.py ${DB:-forum.db} without the sandbox (gets DB, FORUM_TOKEN)"
     assert refused(configuration) is False
     (tmp_path / ".mcp.json").write_text("{}")
     assert read_folder(tmp_path).digest != before

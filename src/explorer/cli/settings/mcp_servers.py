@@ -90,6 +90,7 @@ def _withheld(file: SettingsFile, name: str, entry: object, *, is_shared: bool) 
     fields: Entries = cast("Entries", entry) if isinstance(entry, dict) else {}
     words = [fields.get("command"), *_listed(fields.get("args"))] if "command" in fields else [fields.get("url")]
     shown = " ".join(str(word) for word in words)
+    shown += " without the sandbox" if fields.get("sandbox") == "off" else ""
     names = sorted({match[1] for match in VARIABLE.finditer(json.dumps(fields, default=str))} | {*_names(fields)})
     given = f" (gets {', '.join(names)})" if names else ""
     return Withheld(
