@@ -208,3 +208,35 @@ def test_a_confined_server_sees_no_files_of_the_user(tmp_path: Path) -> None:
     (finished,) = (one for one in events(project) if isinstance(one, ToolFinished) and one.name.startswith("mcp"))
     assert "cannot read" in finished.content
     assert "own words" not in finished.content
+
+
+@pytest.mark.slow
+def test_a_long_result_goes_to_a_file_and_is_stored_whole(here: Explorer, tmp_path: Path) -> None:
+    """The model reads its start and end, and what is in between can be cited."""
+    configure(tmp_path, "long")
+    middle = REPORT.replace("first printed in Ravenna in 1478", "1234 The word fig was first printed in Ravenna")
+    report = says("Now the report.", ("write_file", {"filepath": "report.md", "content": middle}))
+    with ScriptedServer([LEAD, asking("look"), ENDING[0], report, ENDING[2]]) as server:
+        done = here("--trust-folder", "How old is the word fig?", **variables(server))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(here("verify", "--output-format", "json").stdout)["counts"]["supported"] == 1
+    (finished,) = (one for one in events(tmp_path) if isinstance(one, ToolFinished) and one.name.startswith("mcp"))
+    assert len(finished.content) < 20_000
+    assert ".explorer/outputs/searcher-1.t1.1.txt" in finished.content
+
+
+@pytest.mark.slow
+def test_a_server_sees_no_other_variables(here: Explorer, tmp_path: Path) -> None:
+    """What its entry names, and what every program needs; no key of the user's, and a key of its own in no journal."""
+    configure(tmp_path, "peek", more='sandbox = "off"\nenv = ["WORD_TOKEN"]')
+    ask = says("I ask.", ("mcp__raw__look", {"text": "/proc/self/environ"}))
+    given = {"WORD_TOKEN": "word-token-12345", "OTHER_TOKEN": "other-token-12345"}
+    with ScriptedServer([LEAD, ask, *ENDING]) as server:
+        here("--trust-folder", "How old is the word fig?", **variables(server), **given)
+    (finished,) = (one for one in events(tmp_path) if isinstance(one, ToolFinished) and one.name.startswith("mcp"))
+    assert "WORD_TOKEN=[redacted]" in finished.content
+    assert "PATH=" in finished.content
+    assert "other-token" not in finished.content
+    assert "sk-loopback" not in finished.content
+    (run,) = (tmp_path / "workspace").glob("2*")
+    assert b"word-token-12345" not in b"".join(path.read_bytes() for path in run.rglob("*") if path.is_file())

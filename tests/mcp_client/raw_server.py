@@ -142,11 +142,11 @@ class Server:
 
     def _say(self, request: dict[str, Any], asked: dict[str, Any]) -> None:
         word = asked["arguments"]["text"]
-        text = (
-            peek(word)
-            if self._misdeed == "peek"
-            else f"The word {word} was first printed in Ravenna in 1478, by 3 printers."
-        )
+        text = f"The word {word} was first printed in Ravenna in 1478, by 3 printers."
+        if self._misdeed == "peek":
+            text = peek(word)
+        if self._misdeed == "long":
+            text = "\n".join(f"{number} {text}" for number in range(2_000))
         self._reply(request, {"content": [{"type": "text", "text": text}]})
 
     def _reply(self, request: dict[str, Any], result: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ from explorer.schema.errors import ExplorerError, ToolError
 from explorer.schema.mcp import McpServer
 from explorer.schema.version import __version__
 from explorer.text.rendering import code, own
-from explorer.text.sanitize import single_line
+from explorer.text.sanitize import Redactor, single_line
 
 MAX_TOOLS = 2_000
 """The number of tools of one server that are known; further ones are left out."""
@@ -234,7 +234,8 @@ class ServerConnection:
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=dict(arguments)))
         async with asyncio.timeout(self.server.timeout_s):
             result = await session.send_request(request, CallToolResult, progress_callback=heard)
-        return Answer(_text_of(result), result.is_error)
+        # A key that the server was given, and repeats, is stored nowhere.
+        return Answer(Redactor(self.server.secret_texts()).clean(_text_of(result)), result.is_error)
 
     async def _connected(self) -> tuple[ConnectionAttempt, Opened]:
         """Return the open connection, after opening it where there is none.

@@ -65,6 +65,8 @@ class McpServer(BaseModel):
     def _is_one_kind(self) -> Self:
         if not self.problem and bool(self.command) == bool(self.url):
             raise ValueError("a server has either a `command` or a `url`")
+        if self.url and not self.url.startswith(("http://", "https://")):
+            raise ValueError("its `url` does not begin with http:// or https://")
         if self.url and (self.args or self.env or self.read or self.write or self.hosts):
             raise ValueError("`args`, `env`, `read`, `write` and `hosts` are for a server with a `command`")
         return self
