@@ -89,8 +89,6 @@ class Opened:
     session: ClientSession
     tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
     """What the server listed, by its names."""
-    is_stale: bool = False
-    """Whether the server said since that its list has changed."""
 
 
 @dataclass
@@ -101,6 +99,8 @@ class ConnectionAttempt:
     closed: asyncio.Event = field(default_factory=asyncio.Event)
     state: TransportState = field(default_factory=TransportState)
     """What its transport saw; `state.over` is set when it is to be closed."""
+    is_stale: bool = False
+    """Whether the server said that its list has changed since it was read."""
 
 
 class ServerError(ToolError):
@@ -123,29 +123,37 @@ class ServerConnection:
 
     async def own(self) -> None:
         """Open the connection whenever it is wanted, and close it; the one task that does."""
-        while (attempt := await self._wishes.get()) is not None:
-            state = attempt.state
-            try:
-                await self._hold(attempt)
-            except FAILURES as error:
-                state.problem = state.problem or state.explained(_words(error))
-            finally:
-                state.over.set()
-                self._current = None
-                attempt.closed.set()
-                self._losses += 1
-                if self._losses > MOST_LOSSES and not self._gone:
-                    self._gone = f"{state.words or 'it was lost'}; it was tried twice and is left alone now"
-                if not attempt.ready.done():
-                    attempt.ready.set_exception(self._error(state.words or "it does not answer"))
-                    attempt.ready.exception()  # looked at, in case nobody waits for it any more
+        try:
+            while (attempt := await self._wishes.get()) is not None:
+                try:
+                    await self._hold(attempt)
+                except FAILURES as error:
+                    attempt.state.problem = attempt.state.problem or attempt.state.explained(_words(error))
+                finally:
+                    self._settle(attempt)
+        finally:
+            # Whatever ended the owner: nobody waits for a connection that none opens.
+            self._gone = self._gone or "its connection has ended"
+
+    def _settle(self, attempt: ConnectionAttempt) -> None:
+        """Say to all who wait that a connection is over."""
+        words = attempt.state.words
+        attempt.state.over.set()
+        self._current = None
+        self._losses += 1
+        if self._losses > MOST_LOSSES and not self._gone:
+            self._gone = f"{words or 'it was lost'}; it was tried twice and is left alone now"
+        if not attempt.ready.done():
+            attempt.ready.set_exception(self._error(words or "it does not answer"))
+            attempt.ready.exception()  # looked at, in case nobody waits for it any more
+        attempt.closed.set()
 
     async def _hold(self, attempt: ConnectionAttempt) -> None:
         """Open it, and keep it open until it is lost or closed."""
 
         async def heard(message: IncomingMessage) -> None:
             if isinstance(message, ToolListChangedNotification):
-                opened.is_stale = True
+                attempt.is_stale = True
 
         # The SDK logs what goes wrong with a traceback; what matters of it is in our own messages.
         logging.getLogger("mcp").addHandler(SILENT)
@@ -170,9 +178,9 @@ class ServerConnection:
         Raises:
             ServerError: It cannot be reached.
         """
-        _, opened = await self._connected()
-        if opened.is_stale:
-            opened.is_stale = False
+        attempt, opened = await self._connected()
+        if attempt.is_stale:
+            attempt.is_stale = False
             try:
                 async with asyncio.timeout(self.server.start_s):
                     opened.tools = await _all_tools(opened.session)
