@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from explorer.agents.budget import Budget
 from explorer.agents.roles import CALL_AGENT
 from explorer.journal.agent_state import AgentState
-from explorer.journal.run_state import RunState
+from explorer.journal.run_state import RunState, caller_of
 from explorer.schema.events import ORCHESTRATOR
 from explorer.text.rendering import NOTHING, ModelText, code, inline, own, render
 
@@ -65,11 +65,11 @@ class ContextWriter:
         """Return the context of a new helper that the engine's call of that key starts."""
         lead = self.run_state.agents.get(ORCHESTRATOR)
         files = [*lead.input_ids.items()] if lead is not None else []
-        return self._block(*self._place(lead), self._neighbours(lead, call), self._limits(steps), *self._shared(files))
+        return self._block(*self._place(lead), self._neighbours(call), self._limits(steps), *self._shared(files))
 
     def of_further_task(self, steps: int, call: str = "") -> ModelText:
         """Return the context of a further task or a follow-up: what has changed since the first one."""
-        return self._block(self._neighbours(self.run_state.agents.get(ORCHESTRATOR), call), self._limits(steps))
+        return self._block(self._neighbours(call), self._limits(steps))
 
     def of_message(self) -> ModelText:
         """Return the context of a message of the user: when it came."""
@@ -96,8 +96,9 @@ class ContextWriter:
             lines.append(own("Since then the user asked: {words}", words=inline(lead.latest_task, MAX_QUESTION_CHARS)))
         return lines
 
-    def _neighbours(self, lead: AgentState | None, call: str) -> ModelText:
-        """Return what the helpers do that the orchestrator asked in the same turn."""
+    def _neighbours(self, call: str) -> ModelText:
+        """Return what the helpers do that the caller asked in the same turn."""
+        lead = self.run_state.agents.get(caller_of(call))
         others = (
             [one.call for one in lead.calls() if one.key != call and one.call.name == CALL_AGENT]
             if lead and call

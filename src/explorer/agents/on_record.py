@@ -75,9 +75,10 @@ def compaction_note(
         max_chars: Limit of all lines on helpers.
     """
     parts = [_skills(state, max_chars), _plan(state, read)]
+    parts.append(_helpers(run_state, state.agent, max_chars))
     if state.agent == ORCHESTRATOR:
         count = len(run_state.files)
-        parts += [_helpers(run_state, max_chars), own("Files of this run: {count}.", count=count) if count else own("")]
+        parts.append(own("Files of this run: {count}.", count=count) if count else own(""))
     lines = jobs(state.agent)
     if lines:
         parts.append(render(own("Your background jobs:"), *lines))
@@ -110,9 +111,10 @@ def _plan(state: AgentState, read: Callable[[str], str]) -> ModelText:
     return render(head, block(text[:MAX_PLAN_CHARS] + rest, WrittenBy.MODEL))
 
 
-def _helpers(run_state: RunState, max_chars: int) -> ModelText:
-    """Return the list of helpers with what each of them answered and wrote."""
-    helpers = [state for state in run_state.agents.values() if state.agent != ORCHESTRATOR]
+def _helpers(run_state: RunState, caller: str, max_chars: int) -> ModelText:
+    """Return the list of an agent's helpers with what each of them answered and wrote."""
+    others = (state for state in run_state.agents.values() if state.agent != ORCHESTRATOR)
+    helpers = [state for state in others if (state.parent or ORCHESTRATOR) == caller]
     if not helpers:
         return own("")
     share = max(MIN_HELPER_CHARS, max_chars // len(helpers))

@@ -48,6 +48,8 @@ class Role(BaseModel):
     """Whether it is the role of the orchestrator, the one agent that answers the question and calls the others."""
     writes_report: bool = False
     """Whether its agents write the report: what is held back of the limits is for them."""
+    helpers: tuple[str, ...] = ()
+    """The roles that its agents may call, if it has `call_agent`; empty: all that it could."""
     result: ResultSchema = NO_RESULT
     """The form of the result that its agents return besides their summary."""
     guidance: dict[str, str] = {}
@@ -261,8 +263,13 @@ def role_text(path: Path) -> str:
         raise ConfigError(f"{path} cannot be read: {error}", hint=f"fix or remove {path}") from error
 
 
-def check_roles(roles: Mapping[str, Role], tools: Collection[str]) -> None:
-    """Check that every tool in a role file exists, and that only the orchestrator's role has `call_agent`.
+def check_roles(roles: Mapping[str, Role], tools: Collection[str], max_depth: int = 1) -> None:
+    """Check that every tool and helper in a role file exists, and who may call helpers.
+
+    Args:
+        roles: All roles.
+        tools: The names of all tools.
+        max_depth: The depth of helpers; above 1, helpers may have `call_agent`, too.
 
     Raises:
         ConfigError: A role is wrong; the message gives its file and the tool.
@@ -275,10 +282,14 @@ def check_roles(roles: Mapping[str, Role], tools: Collection[str]) -> None:
                     f"{role.path}: there is no tool {name!r}",
                     hint=f"edit its tools, or give the file that has it: --tools FILE.py; known are: {known}",
                 )
-        if CALL_AGENT in role.tools and not role.leads:
-            raise ConfigError(
-                f"{role.path}: only the role that leads may call helpers", hint="remove call_agent from it"
-            )
+        if CALL_AGENT in role.tools and not role.leads and max_depth == 1:
+            hint = "allow helpers of helpers: EXPLORER_MAX_DEPTH=2; or remove call_agent from it"
+            raise ConfigError(f"{role.path}: only the role that leads may call helpers", hint=hint)
+        possible = [one.name for one in _possible_helpers(role, roles)]
+        for name in role.helpers:
+            if name not in possible:
+                hint = f"it may call: {', '.join(possible) or 'none'}"
+                raise ConfigError(f"{role.path}: it cannot call {name!r}", hint=hint)
 
 
 def check_defaults(roles: Mapping[str, Role], tools: Iterable[Tool]) -> None:
@@ -315,6 +326,17 @@ def helpers_in(roles: Mapping[str, Role]) -> list[Role]:
     return [role for role in roles.values() if not role.leads]
 
 
+def _possible_helpers(role: Role, roles: Mapping[str, Role]) -> list[Role]:
+    """Return the helpers that a role could call: a helper none that writes the report, and not its own role."""
+    others = helpers_in(roles)
+    return others if role.leads else [one for one in others if not one.writes_report and one.name != role.name]
+
+
+def helpers_of(role: Role, roles: Mapping[str, Role]) -> list[Role]:
+    """Return the helpers that agents of a role may call, as its file says."""
+    return [one for one in _possible_helpers(role, roles) if not role.helpers or one.name in role.helpers]
+
+
 def with_tools(role: Role, names: Iterable[str]) -> Role:
     """Return a role that may call these tools, too."""
     return role.model_copy(update={"tools": tuple(dict.fromkeys([*role.tools, *names]))})
@@ -340,6 +362,6 @@ def report_writers(roles: Mapping[str, Role]) -> frozenset[str]:
     return frozenset(role.name for role in helpers_in(roles) if role.writes_report)
 
 
-def helper_lines(roles: Mapping[str, Role]) -> str:
+def helper_lines(helpers: Iterable[Role]) -> str:
     """Return the list of helpers in the description of `call_agent`."""
-    return "\n".join(f"- {role.name}: {' '.join(role.description.split())}" for role in helpers_in(roles))
+    return "\n".join(f"- {role.name}: {' '.join(role.description.split())}" for role in helpers)

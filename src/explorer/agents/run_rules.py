@@ -88,6 +88,8 @@ class TeamContext:
     """Return a tool under the user's approval rules."""
     refuse: Callable[[AgentState, ToolCall], ToolError | None] = lambda _state, _call: None
     """Return why a call of an agent has to wait for a plan; None: it does not."""
+    max_depth: int = 1
+    """The depth of helpers: with 2, helpers may call helpers where their role file says so."""
     has_plan: bool = False
     """Whether tasks name the sub-question of the plan that they are for."""
 
@@ -187,7 +189,8 @@ class RunRules:
         """Count a call before it is made, and return why it is refused; None when it is not."""
         state = self._context.run_state.agents[agent]
         reason = self._budget.winding_down
-        if reason and state.agent == ORCHESTRATOR and not self._is_for_report(call):
+        is_refused = state.agent == ORCHESTRATOR or call.name == CALL_AGENT
+        if reason and is_refused and not self._is_for_report(call):
             return ToolError(
                 own("refused: the run is winding down ({reason}); only the report may be worked on", reason=reason)
             )

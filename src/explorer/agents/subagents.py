@@ -1,7 +1,9 @@
 """Makes agents of roles, and a tool of the helpers: `call_agent`, which starts an agent from within another's loop."""
 
 import asyncio
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool, PlannedCallArguments, Retry, subagent_result
 from explorer.agents.compaction import last_words
@@ -17,17 +19,18 @@ from explorer.agents.roles import (
     check_defaults,
     check_roles,
     helper_lines,
-    helpers_in,
+    helpers_of,
     leading_role,
     report_writers,
     tool_of,
 )
 from explorer.agents.run_rules import Model, RunRules, TeamContext
-from explorer.agents.task_text import task_text
+from explorer.agents.task_text import OF_HELPER, OF_ORCHESTRATOR, task_text
 from explorer.agents.tool_calls import CallServices, Toolbox
 from explorer.agents.user_stop import StoppableClient, StoppedError
 from explorer.journal.agent_state import AgentState
 from explorer.journal.context_size import LOAD_SKILL
+from explorer.journal.run_state import caller_of
 from explorer.schema.errors import ConfigError, ModelError, ToolError
 from explorer.schema.events import ORCHESTRATOR, AgentContinued, AgentFinished, AgentStarted, RoleLoaded
 from explorer.schema.reasons import NoteReason
@@ -49,10 +52,11 @@ class Team:
         self._lead = leading_role(context.roles)
         self._writers = report_writers(context.roles)
         self._loading = asyncio.Lock()
-        call_agent = CallAgentTool(self.run_subagent, helper_lines(context.roles), has_plan=context.has_plan)
-        tools: dict[str, Tool] = {**context.tools, CALL_AGENT: call_agent}
+        self._lent: Counter[str] = Counter()
+        """How many helpers each helper waits for."""
+        tools: dict[str, Tool] = {**context.tools, CALL_AGENT: self._call_agent(self._lead)}
         self._tools = {name: context.guard(tool) for name, tool in tools.items()}
-        check_roles(context.roles, {*self._tools, *context.absent})
+        check_roles(context.roles, {*self._tools, *context.absent}, context.max_depth)
         check_defaults(context.roles, self._tools.values())
 
     async def run_orchestrator(self, task: str, inputs: dict[str, str] | None = None) -> AgentFinished:
@@ -102,7 +106,7 @@ class Team:
         """Run a helper for a `call_agent` call: a new one, an earlier one again, or the one the call had begun."""
         state = self._context.run_state.child_of(call) or await self._open_subagent(asked, call)
         try:
-            async with self._places:
+            async with self._place(self._caller(call)):
                 finished = await self._run_subagent(state)
         finally:
             self._busy.discard(state.agent)
@@ -141,9 +145,10 @@ class Team:
 
     async def _open_subagent(self, asked: CallAgentArguments, call: str) -> AgentState:
         parts = self._context
-        task = self._task(asked)
+        caller = self._caller(call)
+        task = self._task(asked, caller)
         if asked.agent_id:
-            state = self._earlier(asked)
+            state = self._earlier(asked, caller)
             limit = parts.roles[state.role].limits.max_steps
             self._busy.add(state.agent)
             steps = _steps(asked, limit)
@@ -159,7 +164,7 @@ class Team:
                 )
             )
             return state
-        role = self._role(asked.agent_type)
+        role = self._role(asked.agent_type, caller)
         agent = self._new_id(role.name)
         # Claimed before the first await: helpers that are started together count each other.
         self._busy.add(agent)
@@ -169,7 +174,7 @@ class Team:
             AgentStarted(
                 agent=agent,
                 role=role.name,
-                parent=ORCHESTRATOR,
+                parent=caller,
                 parent_call=call,
                 task=task,
                 context=self.writer.of_helper(steps, call),
@@ -179,8 +184,38 @@ class Team:
         )
         return parts.run_state.agents[agent]
 
-    def _role(self, name: str) -> Role:
-        helpers = [role.name for role in helpers_in(self._context.roles)]
+    def _caller(self, call: str) -> str:
+        """Return the agent that made a call."""
+        caller = caller_of(call)
+        return caller if caller in self._context.run_state.agents else ORCHESTRATOR
+
+    @asynccontextmanager
+    async def _place(self, caller: str) -> AsyncGenerator[None]:
+        """Wait for a place among the helpers at work; a helper lends its own while it waits for its helpers."""
+        is_helper = caller != ORCHESTRATOR
+        if is_helper and not self._lent[caller]:
+            self._places.release()
+        self._lent[caller] += is_helper
+        try:
+            async with self._places:
+                yield
+        finally:
+            self._lent[caller] -= is_helper
+            if is_helper and not self._lent[caller]:
+                await self._places.acquire()
+
+    def _call_agent(self, role: Role) -> CallAgentTool:
+        """Return the tool by which agents of a role call helpers; only the orchestrator's tasks are of the plan."""
+        lines = helper_lines(helpers_of(role, self._context.roles))
+        return CallAgentTool(self.run_subagent, lines, has_plan=self._context.has_plan and role.leads)
+
+    def _role(self, name: str, caller: str) -> Role:
+        asking = self._context.run_state.agents[caller]
+        is_deepest = asking.parent and (self._context.max_depth == 1 or asking.parent != ORCHESTRATOR)
+        of = self._context.roles.get(asking.role, self._lead)
+        helpers = [] if is_deepest else [role.name for role in helpers_of(of, self._context.roles)]
+        if not helpers:
+            raise ToolError(own("helpers of helpers call no one: do this part of your task yourself"))
         if name not in helpers:
             raise ToolError(
                 own(
@@ -213,11 +248,11 @@ class Team:
             )
         return self._context.roles[name]
 
-    def _earlier(self, asked: CallAgentArguments) -> AgentState:
-        agents = self._context.run_state.agents
+    def _earlier(self, asked: CallAgentArguments, caller: str) -> AgentState:
+        agents = {name: one for name, one in self._context.run_state.agents.items() if one.parent == caller}
         state = agents.get(asked.agent_id)
-        if state is None or asked.agent_id == ORCHESTRATOR:
-            known = codes(name for name in agents if name != ORCHESTRATOR) or own("none yet")
+        if state is None:
+            known = codes(agents) or own("none yet")
             raise ToolError(
                 own(
                     "there is no helper {agent_id} in this run; there are: {known}",
@@ -239,10 +274,11 @@ class Team:
         self._numbers[role] = number
         return agent
 
-    def _task(self, asked: CallAgentArguments) -> str:
+    def _task(self, asked: CallAgentArguments, caller: str) -> str:
         """Return a helper's task."""
         lead = self._context.run_state.agents.get(ORCHESTRATOR)
-        return task_text(asked, self._context.workspace, lead.input_ids if lead is not None else {})
+        ids = lead.input_ids if lead is not None else {}
+        return task_text(asked, self._context.workspace, ids, OF_ORCHESTRATOR if caller == ORCHESTRATOR else OF_HELPER)
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -318,6 +354,8 @@ class Team:
     def _tools_of(self, role: Role) -> dict[str, Tool]:
         """Return the tools that agents of a role may call, in the order in which their model sees them."""
         tools = {name: tool_of(role, self._tools[name]) for name in role.tools if name in self._tools}
+        if CALL_AGENT in tools and not role.leads:
+            tools[CALL_AGENT] = self._context.guard(self._call_agent(role))
         if role.result.is_given and not role.leads:
             agents = self._context.run_state.agents
             given = GiveResultTool(role.result, lambda agent: refusals(agents[agent]))

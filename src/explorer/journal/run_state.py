@@ -293,8 +293,8 @@ class RunState:
                 files = tuple(event.inputs.items())
                 return TaskData(words=self.started.question, files=files, settings=self.started.settings)
             case AgentStarted() | AgentContinued() if event.parent_call:
-                lead = self.agents.get(ORCHESTRATOR)
-                call = lead.call_at(event.parent_call) if lead is not None else None
+                caller = self.agents.get(caller_of(event.parent_call))
+                call = caller.call_at(event.parent_call) if caller is not None else None
                 return None if call is None else _task_in(call.arguments or {})
             case _:
                 return None
@@ -394,6 +394,11 @@ class RunState:
     def steps(self) -> int:
         """The number of turns of all agents together."""
         return sum(state.steps for state in self.agents.values())
+
+
+def caller_of(call: str) -> str:
+    """Return the agent that made a call, by the engine's key of the call."""
+    return call.partition(".")[0]
 
 
 def _task_in(arguments: JsonObject) -> TaskData:

@@ -200,6 +200,7 @@ class RunSession(SessionContext):
                 review=self._held_to_plan(self.review(budget)),
                 refuse=self.planner.refuse if self.planner is not None else lambda _state, _call: None,
                 has_plan=bool(self.plan_tools),
+                max_depth=self.settings.max_depth,
             )
         )
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from explorer.schema.setting import WHOLE_OR_NONE, Flag, Group, Setting, WithoutTrust, one_of
+from explorer.schema.setting import WHOLE, WHOLE_OR_NONE, Flag, Group, Setting, WithoutTrust, one_of
 
 PLAN = ("off", "ask", "auto")
 """The allowed values of `plan`."""
@@ -74,6 +74,18 @@ class Planning(BaseModel):
             anchor=MORE,
         ),
     ] = Field(default=None, ge=1)
+
+    max_depth: Annotated[
+        int,
+        Setting(
+            "EXPLORER_MAX_DEPTH",
+            WHOLE,
+            "Depth of helpers: with 2, helpers call helpers where their role file says so",
+            Group.PLANS,
+            details="1 or 2",
+            anchor=MORE,
+        ),
+    ] = Field(default=1, ge=1, le=2)
 
     @property
     def has_assessments(self) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool
-from explorer.agents.roles import Role, check_defaults, check_roles, helper_lines, with_offered
+from explorer.agents.roles import Role, check_defaults, check_roles, helper_lines, helpers_in, with_offered
 from explorer.cli.commands.library import library_of
 from explorer.cli.commands.window_check import window_words
 from explorer.cli.screens.formatting import counted, one_line
@@ -183,7 +183,7 @@ def check_team(settings: Settings, own: Sequence[Tool[Any]] = ()) -> None:
     _check_skills(settings)
     used_servers(roles, settings.mcp)
     names = {*own_names, *mcp_names(roles)}
-    check_roles(roles, {*names, *absent})
+    check_roles(roles, {*names, *absent}, settings.max_depth)
     check_defaults(roles, offered)
     checked_rules(settings, offered, {*absent, *names})
 
@@ -281,7 +281,7 @@ async def all_tools(
     async with Connectors.open(settings) as connectors:
         library = library_of(settings)
         offered = [
-            CallAgentTool(_no_help, helper_lines(roles)),
+            CallAgentTool(_no_help, helper_lines(helpers_in(roles))),
             *file_tools(Workspace(Path())),
             ListSourcesTool(Workspace(Path()), dict),
             ReadSourceTool(Workspace(Path()), dict),
