@@ -18,6 +18,7 @@ from explorer.cli.screens.session_lines import models_words, session_lines, sess
 from explorer.journal.codec import encode_all
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
+from explorer.llm.profiles import is_small
 from explorer.run.resumed_settings import as_started
 from explorer.schema.events import JournalRecord, LimitInUse, ModelInUse, RunStarted, SessionConfigured
 from explorer.schema.settings import Limits, Settings
@@ -76,6 +77,27 @@ def test_a_limit_too_small_for_a_report_is_named_first(here: Explorer) -> None:
         assert "max $0.1000 holds back $0.0500 for the report, which can take $0.1375 with these models:" in output
         assert "--max-cost 0.28 is enough for a whole one" in output
         assert "enough for" not in here(*words, OPENAI_BASE_URL=server.url, EXPLORER_PRICE="0.1/0.5").stderr
+
+
+def test_a_small_model_that_nobody_measured_is_named(here: Explorer) -> None:
+    """On this machine, in the first lines; not where the mode was chosen, and not of a model of unknown size."""
+    with OpenAIServer(lambda _asked: Reply(calls=[("finish_exploration", {"summary": "."})])) as server:
+
+        def lines(*words: str) -> str:
+            done = here(*words, "--max-steps", "2", "--no-shell", "q q", OPENAI_BASE_URL=server.url)
+            return " ".join(done.stderr.split())
+
+        hint = "openai:tiny-1.5b is small and was not measured: explorer doctor --probe; or use --lean"
+        assert hint in lines("--model", "openai:tiny-1.5b")
+        assert "doctor --probe" not in lines("--model", "openai:tiny-1.5b", "--no-lean")
+        assert "doctor --probe" not in lines("--model", "openai:model-a")
+
+
+def test_a_models_name_says_how_large_it_is() -> None:
+    """By the number of its parameters, where it has one."""
+    small = ["qwen2.5:1.5b", "Llama-3.2-3B-Instruct-Q4_K_M.gguf", "SmolLM2-360M"]
+    others = ["qwen3:30b-a3b", "mixtral-8x7b", "qwen2.5:14b", "gpt-5-mini", "model-a"]
+    assert [name for name in (*small, *others) if is_small(name)] == small
 
 
 @pytest.mark.slow

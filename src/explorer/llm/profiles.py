@@ -4,6 +4,7 @@ A profile is one file, whose name is a hash of address and model. `explorer doct
 """
 
 import hashlib
+import re
 from datetime import datetime
 from pathlib import Path
 
@@ -16,6 +17,18 @@ FOLDER = "models"
 MAX_BYTES = 64 * 1024
 LEAST_WINDOW_TOKENS = 16_384
 """The smallest window for the whole team: its prompts and tools alone take about 4,000 tokens, one page up to 6,000."""
+
+
+SIZE = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d+)?)b(?![a-z0-9])|(?<![\w.])\d{2,3}m(?![a-z0-9])", re.IGNORECASE)
+"""The number of parameters in a model's name, in billions or millions: `qwen2.5:1.5b`, `SmolLM2-360M`."""
+MOST_SMALL_BILLION = 9.0
+"""Lean mode is for models of one to eight billion parameters."""
+
+
+def is_small(name: str) -> bool:
+    """Return whether a model says in its name that it is a small one; many do not say how large they are."""
+    found = SIZE.search(name)
+    return found is not None and float(found[1] or 0) <= MOST_SMALL_BILLION
 
 
 class ModelProfile(Frozen):

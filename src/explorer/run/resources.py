@@ -28,7 +28,7 @@ from explorer.lean.client import LeanClient
 from explorer.llm.clients import Clients, RetrySettings
 from explorer.llm.models import OFFLINE, Choice, ModelRef, choose
 from explorer.llm.prices import cost_usd, max_cost_usd, window_tokens
-from explorer.llm.profiles import ModelProfile, load_profile
+from explorer.llm.profiles import ModelProfile, is_small, load_profile
 from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
 from explorer.llm.vendors import check_effort
 from explorer.network.client_options import check_network
@@ -136,6 +136,15 @@ class RunResources:
     def installed_tools(self, check: CheckAddress = as_asked) -> dict[str, Tool]:
         """Return the tools of installed packages, by name; they replace no other tool."""
         return {tool.name: tool for tool in self.connectors.installed_tools(check)}
+
+    @property
+    def unmeasured(self) -> str:
+        """The model of the role that leads, if it is a small one of this machine without a profile; else empty."""
+        if self.lean or self.own_client is not None or self.settings.lean != "auto":
+            return ""
+        ref = self.choice.models[leading_role(self.roles).name]
+        is_known = profile_of(ref, self.settings) is not None
+        return "" if is_known or not is_small(ref.name) or not _is_local(ref, self.settings) else str(ref)
 
     def model_of(self, role: str, on_failure: OnFailure, waits: WaitLimits) -> Model:
         """Return the model of a role, behind its gate and its retries."""

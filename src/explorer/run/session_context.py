@@ -224,6 +224,7 @@ def session_configured(resources: RunResources, run_state: RunState, reasons: Se
         report_cost_usd=round(reserve.cost_usd, 6),
         report_tokens=reserve.tokens,
         lean=resources.lean,
+        unmeasured=resources.unmeasured,
         preset=resources.settings.preset.name if resources.settings.preset else "",
         skills={
             name: str(one.folder)

@@ -177,6 +177,8 @@ class SessionConfigured(Event):
     """Why the session is in lean mode; empty: it is not."""
     preset: str = Field(default="", exclude_if=lambda preset: not preset)
     """The name of the preset that the run is configured as; empty: none."""
+    unmeasured: str = Field(default="", exclude_if=lambda model: not model)
+    """The leading model, where it is a small one of this machine and nobody measured what it can do; else empty."""
     skills: dict[str, str] = Field(default={}, exclude_if=lambda skills: not skills)
     """The skills that are not built in: the folder of each, by name."""
     skills_left_out: dict[str, str] = Field(default={}, exclude_if=lambda left_out: not left_out)

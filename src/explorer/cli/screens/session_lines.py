@@ -48,6 +48,8 @@ def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
         words.append(NO_MODEL)
     if session.lean:
         words.append(f"lean mode, one agent that fills in forms: {session.lean}")
+    if session.unmeasured:
+        words.append(f"{session.unmeasured} is small and was not measured: explorer doctor --probe; or use --lean")
     changed = _changes(session.models)
     if changed:
         words.append(changed)
