@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from command import explorer
 from explorer.journal.listing import read_records
-from explorer.schema.events import ApprovalDecided, RunFinished, Status, ToolFinished, ToolStarted
+from explorer.schema.events import ApprovalDecided, RoleLoaded, RunFinished, Status, ToolFinished, ToolStarted
 from explorer.schema.messages import Turn
 from explorer.testing import ScriptedServer, says
 from explorer.text.frontmatter import read_frontmatter
@@ -262,3 +262,28 @@ def numbers_of_reply(place: Path) -> tuple[int, int]:
         next(one.seq for one in records if isinstance(one.event, kind)) for kind in (ToolStarted, ToolFinished)
     )
     return started, finished
+
+
+@pytest.mark.slow
+def test_a_preset_observes_the_forum(place: Path) -> None:
+    """Without its server it is refused with the command; with it, its own roles work, and its rule asks first."""
+    question = ("--preset", "forum-observer")
+    (place / "explorer.toml").rename(place / "whole.toml")
+    bare = explored(place, [], *question)
+    assert bare.returncode == 2
+    assert "needs the tool mcp__forum__get_recent_interactions, which is not there" in bare.stderr
+    assert "explorer mcp add forum -- python server.py forum.db" in bare.stderr
+    server = (place / "whole.toml").read_text().partition("[mcp.forum]")
+    (place / "explorer.toml").write_text(f'roles_dir = "roles"\n{"".join(server[1:])}')
+    done = explored(place, [*lead(READS, REPLIES), says("The reply was not approved."), *ENDS[2:]], *question)
+    assert "create_reply refused: `ask mcp__forum__create_reply` asks" in done.stderr
+    assert rows(place, COUNT) == [0]
+    (folder,) = (place / "workspace").glob("2*")
+    loaded = [one.event for one in read_records(folder) if isinstance(one.event, RoleLoaded)]
+    assert [one.role for one in loaded] == ["observer", "persona"]
+    assert loaded[0].system.startswith("You watch a forum for its owner.")
+    done = explored(place, [*lead(READS, REPLIES), *ENDS], *question, *ASK[1:])
+    assert done.returncode == 0, done.stderr
+    assert rows(place, "SELECT body FROM posts WHERE author = 'ada'") == [BODY]
+    checked = explorer("verify", "latest", cwd=place)
+    assert checked.returncode == 0, checked.stdout

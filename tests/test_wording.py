@@ -139,6 +139,7 @@ def _pages() -> Iterator[Path]:
     yield from sorted(page for page in (ROOT / "docs").rglob("*.md") if page.name not in HISTORY)
     yield from sorted((ROOT / "prompts").glob("*.md"))
     yield from sorted((ROOT / "src").rglob("skills/built_in/*/*.md"))
+    yield from sorted((ROOT / "presets").rglob("*.*"))
 
 
 def _name(path: Path) -> str:

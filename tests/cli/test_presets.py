@@ -65,6 +65,17 @@ def test_flags_and_the_environment_go_before_a_preset_and_it_before_files(here: 
     assert rows["limits.max_agents"] == (3, "explorer.toml limits.max_agents")
 
 
+def test_roles_of_a_file_give_way_to_a_preset_and_those_of_a_flag_do_not(here: Explorer, tmp_path: Path) -> None:
+    """A folder's `roles_dir` is a file's word; `--roles` is said for this run."""
+    written(tmp_path / OWN / "mine", 'description = "Mine."\n', searcher=ROLE.format(name="searcher"))
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "searcher.md").write_text(ROLE.format(name="searcher").replace("Looks.", "Of the folder."))
+    (tmp_path / "explorer.toml").write_text('roles_dir = "r"\n')
+    asked = ("agents", "--preset", "mine", "--trust-folder")
+    assert "Of the folder." not in here(*asked).stdout
+    assert "Of the folder." in here(*asked, "--roles", "r").stdout
+
+
 def test_of_two_presets_with_one_name_the_users_counts(tmp_path: Path) -> None:
     """Theirs goes before a built-in one; a project's goes before neither, trusted or not; a path names any."""
     written(tmp_path / OF_PROJECT / "researcher", 'description = "The project\'s."\n')

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from explorer.cli.settings.layers import Layer, table_layer, unreadable
 from explorer.cli.settings.user_folders import config_folder
-from explorer.cli.settings.values import Origin
+from explorer.cli.settings.values import Origin, Raw
 from explorer.cli.typo import closest
 from explorer.schema.errors import ConfigError, NotFoundError
 from explorer.schema.preset import PRESET_NAME, Preset
@@ -129,7 +129,12 @@ def load_preset(folder: PresetFolder) -> LoadedPreset:
     except ValidationError as error:
         hint = f"rename the folder: lower-case letters, digits, _ and - ({PRESET_NAME})"
         raise ConfigError(f"{folder.name[:80]!r} cannot be the name of a preset", hint=hint) from error
-    return LoadedPreset(preset, table_layer(path, said.settings, f"preset {folder.name}", Origin.PRESET))
+    layer = table_layer(path, said.settings, f"preset {folder.name}", Origin.PRESET)
+    if preset.has_team:
+        # What files set gives way to a preset: roles are added by a flag or the environment only.
+        nowhere = Raw("", f"preset {folder.name} roles_dir", Origin.PRESET)
+        layer = Layer({"roles_dir": nowhere, **layer.values}, layer.models)
+    return LoadedPreset(preset, layer)
 
 
 def _read(path: Path) -> _PresetFile:
@@ -188,5 +193,5 @@ def described(folder: PresetFolder) -> str:
 
 def settings_shown(loaded: LoadedPreset) -> dict[str, str]:
     """Return the settings of a preset as texts, by their keys in a file."""
-    values = {raw.origin.rpartition(" ")[2]: raw.text for raw in loaded.layer.values.values()}
+    values = {raw.origin.rpartition(" ")[2]: raw.text for raw in loaded.layer.values.values() if raw.text}
     return values | {raw.origin.rpartition(" ")[2]: raw.text for raw in loaded.layer.models.values()}
