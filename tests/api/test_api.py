@@ -13,6 +13,8 @@ from pydantic import BaseModel, Field
 import explorer
 from explorer import (
     Agent,
+    Approval,
+    ApprovalRequest,
     ConfigError,
     JournalRecord,
     Request,
@@ -241,6 +243,32 @@ async def test_an_agent_answers_in_a_form(settings: Settings) -> None:
     result = await silent.run("How many?")
     assert result.status is Status.PARTIAL
     assert "without an answer in the form" in result.reason
+
+
+async def test_a_function_answers_for_the_user(settings: Settings) -> None:
+    """It sees the call that a rule asks about, and its answer decides; without one, the call is refused."""
+    ruled = settings.model_copy(update={"approval_rules": ("ask census(Lis*)",)})
+    asked: list[ApprovalRequest] = []
+
+    async def approve(request: ApprovalRequest) -> Approval:
+        asked.append(request)
+        return Approval(is_allowed=True)
+
+    client = ScriptedClient(scripts(says("", FINISH)))
+    result = await explore("How many?", settings=ruled, tools=[census], client=client, approve=approve)
+    assert result.status is Status.COMPLETE
+    assert [(one.agent, one.role, one.tool, one.arguments) for one in asked] == [
+        ("searcher-1", "searcher", "census", {"city": "Lisbon"})
+    ]
+    script: dict[str, Sequence[Turn] | Script] = {
+        "orchestrator": [says("", ("census", {"city": "Lisbon"})), says("I could not.")]
+    }
+    agent = Agent(tools=[census], settings=ruled, client=ScriptedClient(script))
+    run = agent.run("How many?")
+    await run
+    assert run.sources == {}
+    with pytest.raises(ValueError, match="maybe"):
+        Settings(approval_rules=("maybe census",))
 
 
 async def test_a_run_is_forked_and_followed_up(settings: Settings) -> None:

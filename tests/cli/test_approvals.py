@@ -151,6 +151,7 @@ def test_without_a_terminal_the_call_is_refused(here: Explorer, tmp_path: Path) 
     assert "asks, and there is no one to ask" in here("show", "--timeline").stdout
 
 
+@pytest.mark.usefixtures("kept_run")
 def test_tools_shows_the_rules(here: Explorer) -> None:
     """Each tool with the rules that can decide on it, in order; a mistyped rule is refused."""
     rules = ("--approval", "allow read_file(*.md)", "--approval", "deny read_*")
@@ -163,6 +164,8 @@ def test_tools_shows_the_rules(here: Explorer) -> None:
     assert (wrong.returncode, "did you mean write_file?" in wrong.stderr) == (2, True)
     wrong = here("demo", "--approval", "ask write_file(path: x)")
     assert (wrong.returncode, "its arguments: filepath, content, mode" in wrong.stderr) == (2, True)
+    wrong = here("resume", "latest", "More.", "--approval", "ask wirte_file")
+    assert (wrong.returncode, "did you mean write_file?" in wrong.stderr) == (2, True)
     wrong = here("demo", "--approval", "never write_file")
     assert (wrong.returncode, "flag --approval: 'never write_file' is not allowed" in wrong.stderr) == (2, True)
 

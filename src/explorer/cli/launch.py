@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from explorer.cli.commands.catalog import check_team, named_tools
+from explorer.cli.commands.catalog import check_rules, check_team, named_tools
 from explorer.cli.commands.dry_run import print_plan
 from explorer.cli.notify import Notifier
 from explorer.cli.piped_input import piped_files
@@ -112,6 +112,8 @@ def continue_run(
         settings = settings.model_copy(update={"workspace": folder.parent})
         options = replace(options, workspace=str(folder.parent))
     tools = named_tools(options, settings)
+    if options.approval:
+        check_rules(settings, tools)
     session = _session(options, replace(configuration, settings=settings), shown)
     _refuse_second(folder)
     Inbox(folder / ".explorer").drop_stops()

@@ -188,6 +188,17 @@ def check_team(settings: Settings, own: Sequence[Tool[Any]] = ()) -> None:
     checked_rules(settings, offered, {*absent, *names})
 
 
+def check_rules(settings: Settings, own: Sequence[Tool[Any]] = ()) -> None:
+    """See that the approval rules can be used, for a run that has its roles already.
+
+    Raises:
+        ConfigError: One cannot be.
+    """
+    roles = load_roles(settings)
+    offered, absent = asyncio.run(all_tools(settings, roles, own))
+    checked_rules(settings, offered, {*absent, *mcp_names(roles)})
+
+
 def checked_rules(settings: Settings, offered: Sequence[Tool], absent: Collection[str]) -> ApprovalRules:
     """Return the approval rules; a mistyped one would be none.
 

@@ -39,7 +39,7 @@ class TerminalApproval:
 
     async def __call__(self, request: ApprovalRequest) -> Approval | None:
         """Ask, until a key answers; None where the terminal is gone, or belongs to another program now."""
-        if os.tcgetpgrp(self.terminal) != os.getpgrp():
+        if not _is_foreground(self.terminal):
             return None
         self.screen.say(described(request))
         self.screen.ask(f"{request.agent}: {request.tool}?  y: yes   n: no   a: always in this run")
@@ -75,6 +75,14 @@ def exact(text: str) -> str:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+def _is_foreground(terminal: int) -> bool:
+    """Return whether keys come to this program; one in the background would be stopped for reading them."""
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return True  # a terminal without job control has no background
 
 
 @contextmanager
