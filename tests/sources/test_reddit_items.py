@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from engine_stage import NOON
 from explorer.schema.errors import ToolError
 from explorer.sources.reddit.items import Forest, live_posts, post_of, things_in
 from explorer.sources.reddit.routes import PostName, post_at, post_named, subreddit_named
+from explorer.sources.submissions import submission_entry
 from explorer.sources.threads import CommentRange, walk
 from sources.reddit_site import comment, listing, more, post, posts_listing, recorded
 
@@ -14,6 +16,14 @@ from sources.reddit_site import comment, listing, more, post, posts_listing, rec
 def body(value: object) -> bytes:
     """As it comes over the wire."""
     return json.dumps(value).encode()
+
+
+def test_an_address_that_is_none_drops_no_post() -> None:
+    """Python's own parser raises on half a bracket; the post keeps what its author typed, and the others stay."""
+    odd = "http://[half/of/an/address"
+    posts = live_posts(things_in(body(posts_listing(post(1, url=odd), post(2)))))
+    assert [one.url for one in posts] == [odd, "https://www.kites.example/2"]
+    assert submission_entry(1, "S1", posts[0], NOON).startswith("1. [S1] ")
 
 
 @pytest.mark.parametrize(

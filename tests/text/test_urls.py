@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.text.urls import canonical_url, page_key, url_key
+from explorer.text.urls import canonical_url, host_of, page_key, site_of, url_key
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,16 @@ def test_a_page_has_one_key_with_and_without_www() -> None:
     """As do http and https; another query is another page."""
     assert page_key(" http://www.example.org/a/ ") == page_key("https://example.org/a")
     assert page_key("https://example.org/a?b=1") != page_key("https://example.org/a")
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "site"),
+    [
+        ("https://www.a.example:8080/x", "www.a.example", "a.example:8080"),
+        ("https://[half/of/an/address", "", ""),
+        ("file:notes.md", "", ""),
+    ],
+)
+def test_what_is_no_address_has_no_host(url: str, host: str, site: str) -> None:
+    """Outsiders give what they like as an address, and Python's own parser raises on some of it."""
+    assert (host_of(url), site_of(url)) == (host, site)

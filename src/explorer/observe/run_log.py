@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 from loguru import logger
 
@@ -41,6 +40,7 @@ from explorer.schema.events import (
     TurnTaken,
 )
 from explorer.text.sanitize import single_line
+from explorer.text.urls import host_of
 
 Level = Literal["DEBUG", "INFO", "WARNING"]
 Line = tuple[Level, str]
@@ -157,7 +157,7 @@ def _run_line(event: AnyEvent) -> Line | None:
 def _outside_line(event: AnyEvent) -> Line | None:
     match event:
         case SourceRecorded(source=source):
-            return "DEBUG", f"source stored: {source.id} of {urlsplit(source.url).hostname or 'no host'}"
+            return "DEBUG", f"source stored: {source.id} of {host_of(source.url) or 'no host'}"
         case ToolStarted():
             return "DEBUG", f"tool started: {event.agent} {event.name}"
         case StopAsked():

@@ -27,6 +27,14 @@ def site_of(url: str) -> str:
         return ""
 
 
+def host_of(url: str) -> str:
+    """Return the host of an address without port and login; empty for what is no address."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
 def url_key(url: str) -> str:
     """Return a key that equal addresses share; a text that is not an address, such as a file's name, is its own key."""
     try:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from typing import Literal, LiteralString, Self, cast
-from urllib.parse import urlsplit
 
 from pydantic import Field, create_model
 
@@ -22,6 +21,7 @@ from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, WebSearch
 from explorer.sources.site_search import SearchableSite
 from explorer.text.rendering import ModelText, block, code, codes, inline, own, render
 from explorer.text.sanitize import single_line, visible
+from explorer.text.urls import host_of
 
 PAGE_CHARS = 20_000
 """The characters of a page's text per call."""
@@ -59,7 +59,7 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
 
     def describe(self, arguments: ReadWebpageArguments) -> str:
         """Return the activity with the host: the beginning of an address says little."""
-        return f"reading {_host(arguments.url) or arguments.url}"
+        return f"reading {host_of(arguments.url) or arguments.url}"
 
     async def execute(self, arguments: ReadWebpageArguments, context: ToolContext) -> ToolResult:
         """Return one part of the page."""
@@ -84,13 +84,6 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
         part = replace(part, end=LEAD_CHARS) if fitting else part
         content = render(_page_lines(source.id, page, part), *_passages(text, fitting))
         return ToolResult(success=True, content=content, metadata=facts_of(draft) | part.facts)
-
-
-def _host(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
 
 
 def _dated(page: WebPage, now: datetime) -> WebPage:

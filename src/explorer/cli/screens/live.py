@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -15,6 +14,7 @@ from explorer.cli.screens.formatting import counted, duration, money, one_line, 
 from explorer.cli.screens.run_view import WORKING, AgentView, RunView, outage_words
 from explorer.cli.screens.session_lines import approval_line, cut_line, models_words, session_lines, short_model
 from explorer.schema.events import ApprovalDecided, JournalRecord, SessionConfigured, TurnTaken
+from explorer.text.urls import host_of
 
 REFRESH_S = 0.125
 MOST_QUESTIONS = 8
@@ -167,10 +167,7 @@ def _models(view: RunView) -> str:
 
 def _source_words(view: RunView, name: str) -> str:
     source = view.sources[name]
-    try:
-        host = urlsplit(source.url).hostname
-    except ValueError:
-        host = None
+    host = host_of(source.url)
     return f"{source.title} ({host})" if host else source.title
 
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from urllib.parse import urlsplit
 
 from explorer.reports.render import OWN_NUMBER
 from explorer.reports.verify.claims import TextOf, Verdict, Verification, without_notice
@@ -16,7 +15,7 @@ from explorer.schema.events import Source
 from explorer.text.citations import CITATION, MISSING_ID, cited_ids
 from explorer.text.frontmatter import without_frontmatter
 from explorer.text.rendering import ModelText, own
-from explorer.text.urls import SCHEME_AND_WWW, page_key
+from explorer.text.urls import SCHEME_AND_WWW, host_of, page_key
 
 MAX_NAMED = 3
 """Limit for numbers, addresses and the like in one reason."""
@@ -209,10 +208,7 @@ def _not_named(unknown: Mapping[str, str], text: str) -> Iterator[tuple[str, str
 
 def _is_nobodys(address: str) -> bool:
     """Return whether an address leads to the reader's own machine or to a domain reserved for examples (RFC 2606)."""
-    try:
-        host = (urlsplit(address).hostname or "").removeprefix("www.")
-    except ValueError:
-        return False
+    host = host_of(address).removeprefix("www.")
     return host in NOBODYS_HOSTS or host.endswith((".localhost", ".example.com", ".example.org", ".example.net"))
 
 

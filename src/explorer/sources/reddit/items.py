@@ -3,6 +3,7 @@
 import html
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, cast
 from urllib.parse import urljoin
@@ -87,7 +88,9 @@ def post_of(thing: Thing, *, is_escaped: bool = False) -> Post:
     text = plain(thing.selftext).strip()
     state = GONE_TEXTS.get(text, "") or (REMOVED if thing.removed_by_category else "")
     path = thing.permalink.removeprefix("https://reddit.com").removeprefix(SITE)
-    link = urljoin(SITE, plain(thing.url).strip())
+    link = plain(thing.url).strip()
+    with suppress(ValueError):  # an address that is none stays as it was typed
+        link = urljoin(SITE, link)
     return Post(
         id=thing.id,
         title=plain(thing.title).strip() or "(no title)",
