@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from explorer.evaluation.grading import Grade
+from explorer.evaluation.grading import Z95, Grade
 from explorer.evaluation.news_days import measured_day
 from explorer.evaluation.questions import EvalQuestion, file_names
 from explorer.journal.listing import read_records
@@ -29,8 +29,6 @@ ARTICLES = frozenset({"a", "an", "the"})
 BY_ITSELF = frozenset({EndCause.OTHER, EndCause.ANSWERED, EndCause.FINISHED, EndCause.FOUND_NOTHING})
 LOOPS = frozenset({NoteReason.REPEATING, NoteReason.NOTHING_NEW})
 """Notes that an agent gets when its calls bring the same again, or nothing."""
-Z95 = 1.959964
-"""Standard deviations on either side of the mean that hold 95 % of a normal distribution."""
 
 
 class Score(Frozen):
