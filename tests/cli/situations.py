@@ -108,6 +108,15 @@ def _stop(folder: Path) -> None:
 
 
 LATE = [wrote(SHORT), FINISH]
+PLAN = {
+    "understanding": "The bridge's height",
+    "questions": [{"question": QUESTION, "sources": ["the notes"], "helper": "searcher", "lookups": 2}],
+    "enough_when": "One source says it.",
+}
+DULL = {
+    "questions": [{"id": "q1", "state": "open", "would_settle": "a drawing of the bridge"}],
+    "is_interesting": False,
+}
 SITUATIONS = (
     Situation("A report with its source", reports(f"# The bridge\n\n{SHORT}\nIt was opened on 3 June 1999 [S1].\n")),
     Situation("A short true answer", reports(SHORT)),
@@ -226,5 +235,24 @@ SITUATIONS = (
         "A follow-up that revises the report",
         {"orchestrator": [*LATE, wrote(f"Opened on 3 June 1999 [S1]. {SHORT}"), FINISH]},
         follow_up="When was it opened?",
+    ),
+    Situation(
+        "A plan that waits for a decision",
+        {"orchestrator": [Reply(calls=[("propose_plan", PLAN)])]},
+        words=("--plan",),
+    ),
+    Situation(
+        "Rounds that found nothing of interest",
+        {
+            "orchestrator": [
+                Reply(calls=[("propose_plan", PLAN)]),
+                Reply(calls=[("call_agent", {"agent_type": "searcher", "task_description": "x", "question_id": "q1"})]),
+                Reply(calls=[("assess_round", DULL)]),
+            ],
+            "searcher": [Reply(calls=[search("bridge")]), Reply(text="Nothing.")],
+        },
+        has_file=False,
+        services="empty",
+        variables={"EXPLORER_MAX_EMPTY_ROUNDS": "1"},
     ),
 )

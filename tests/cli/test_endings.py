@@ -81,7 +81,7 @@ def _first_line(situation: Situation, message: dict[str, Any], stderr: str) -> s
     is_answer = situation.follow_up and message["answer"]
     text = message["answer"] if is_answer else without_frontmatter(message["report_text"])
     lines = [line.strip() for line in [*text.splitlines(), *stderr.splitlines()] if line.strip()]
-    return lines[0]
+    return lines[0] if lines else ""
 
 
 def _environment(situation: Situation, server: OpenAIServer, site: Site) -> dict[str, str]:

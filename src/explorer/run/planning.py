@@ -339,7 +339,9 @@ class Planner:
 
 def nothing_words(rounds: int) -> str:
     """Return why an exploration ended that found nothing of interest."""
-    return f"{rounds} round{'s' * (rounds != 1)} in a row found nothing of interest"
+    return (
+        f"{rounds} rounds in a row found nothing of interest" if rounds > 1 else "the round found nothing of interest"
+    )
 
 
 PLANNING = (

@@ -278,6 +278,7 @@ def _role_page(role: Role, origin: str) -> str:
         ),
         ("limit", counted(role.limits.max_steps, "step")),
         ("tools", ", ".join(role.tools)),
+        *([("calls", ", ".join(role.helpers))] if role.helpers else []),
         *([("result", ", ".join(role.result.properties))] if role.result.properties else []),
         ("file", str(role.path)),
         *([("origin", origin)] if origin != OWN else []),
