@@ -11,7 +11,17 @@ from explorer.text.rendering import ModelText, block, inline, own
 
 SRC = Path(__file__).parents[2] / "src" / "explorer"
 RENDERING = "rendering.py"
-WITH_THE_USERS_WORDS = {"session.py", "single_agent.py", "lean_session.py", RENDERING}
+WITH_THE_USERS_WORDS = {
+    "session.py",
+    "single_agent.py",
+    "lean_session.py",
+    # What the user says to a call and to a plan, and the skills that the user has or trusts.
+    "approvals.py",
+    "planning.py",
+    "catalog.py",
+    "skills.py",
+    RENDERING,
+}
 TOOL_ERRORS = {
     "ToolError",
     "RefusedCallError",
@@ -57,8 +67,8 @@ def test_only_one_module_makes_text_that_needs_no_fence() -> None:
     """`ModelText` is made where the fences are, and the user's words are named where a run begins."""
     assert {path for path, _ in calls("ModelText")} == {RENDERING}
     assert {path for path, _ in calls("by_user")} <= WITH_THE_USERS_WORDS
-    # Lean mode shows a conversation again that is recorded.
-    assert {path for path, _ in calls("from_record")} == {"client.py"}
+    # Lean mode shows a conversation again that is recorded; answers of the MCP server have their fences already.
+    assert {path for path, _ in calls("from_record")} == {"client.py", "tools.py"}
 
 
 def test_own_text_is_a_literal() -> None:

@@ -42,7 +42,7 @@ def test_what_opens_something_needs_trust() -> None:
     assert len(opening) > 15
     assert [one.variable for one in opening if one.without_trust is not WithoutTrust.NO_EFFECT] == []
     free = {setting.variable for setting in all_settings() if setting.without_trust is WithoutTrust.FULL}
-    assert free == {"EXPLORER_EFFORT", "EXPLORER_LEAN", "EXPLORER_LIBRARY", "EXPLORER_TIMEZONE"}
+    assert free == {"EXPLORER_EFFORT", "EXPLORER_LEAN", "EXPLORER_LIBRARY", "EXPLORER_REFLECT", "EXPLORER_TIMEZONE"}
     keys = [setting for setting in all_settings() if setting.without_trust is WithoutTrust.KEY]
     assert all(setting.is_secret for setting in keys)
 

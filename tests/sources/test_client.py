@@ -36,7 +36,12 @@ def test_no_other_module_opens_a_client() -> None:
         "network/client.py",
         "llm/model_list.py",
         "llm/streaming.py",
+        # The protocol's SDK brings its own requests; they are sent through the guard, too.
+        "mcp_client/transports.py",
     }
+    transport = (PACKAGE / "mcp_client/transports.py").read_text()
+    assert re.findall(r"AsyncClient\(\s*transport=(\w+)\(", transport) == ["GuardedMcpTransport"]
+    assert "self._below = GuardedTransport(guard, " in transport
 
 
 async def test_an_internal_address_is_refused_before_anything_is_sent() -> None:
