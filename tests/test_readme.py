@@ -127,7 +127,8 @@ def _expected(line: Line) -> tuple[dict[str, str], int]:
             return {"EXPLORER_MODEL": model}, 4
     if "OPENAI_BASE_URL" in line.exported:
         return {"OPENAI_BASE_URL": f"http://127.0.0.1:{_free_port()}/v1"}, 6
-    return {"EXPLORER_MODEL": "offline"}, 0
+    # A plan that is to be approved waits where no terminal is.
+    return {"EXPLORER_MODEL": "offline"}, 7 if line.words[-1] == "--plan" else 0
 
 
 def _here(line: Line) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ complete_line() {
 }
 """
 LINES = {
-    ("explorer", "re"): "resume report",
+    ("explorer", "re"): "resume repl report",
     ("explorer", "runs", ""): "list rm gc export import",
     ("explorer", "show", "--ti"): "--timeline",
     ("explorer", "--output-format", "stre"): "stream-json",
