@@ -77,7 +77,7 @@ def test_a_plan_waits_between_processes(explorer: Explorer, tmp_path: Path) -> N
     assert [helper["agent"] for helper in finished["helpers"]] == ["searcher-1", "writer-1"]
     assert "q1  answered  searcher-1" in explorer("show").stdout
     late = explorer("resume", "latest", "And now?", "--plan", "approve")
-    assert "no plan of this run waits for a decision" in late.stderr
+    assert "a plan is approved without a message" in late.stderr
 
 
 @pytest.mark.slow
