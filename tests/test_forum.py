@@ -90,6 +90,7 @@ async def test_each_tool_has_a_clear_schema(place: Path) -> None:
             assert parameter.keys() & {"maxLength", "minimum", "enum"}, f"{name}: {parameter} has no bound"
 
 
+@pytest.mark.slow
 async def test_a_repeated_key_writes_once(place: Path) -> None:
     """Also over two processes; for another reply, the key is refused."""
     reply = {"persona": "ada", "parent_id": 3, "body": BODY, "idempotency_key": KEY}
@@ -103,6 +104,7 @@ async def test_a_repeated_key_writes_once(place: Path) -> None:
     assert rows(place, "SELECT body FROM posts WHERE author = 'ada'") == [BODY]
 
 
+@pytest.mark.slow
 async def test_what_is_written_is_read(place: Path) -> None:
     """Replies, votes and notes are seen by the next one who reads; each refusal says what would be right."""
     async with served(place) as client:

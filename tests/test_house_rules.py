@@ -292,6 +292,7 @@ def test_each_import_contract_bites(tmp_path: Path) -> None:
         assert f"{importer} -> {imported}" in _section(output, contract)
 
 
+@pytest.mark.slow
 def test_a_module_without_a_layer_is_noticed(tmp_path: Path) -> None:
     """The layers are exhaustive: a new module has to be given its place."""
     _copy(tmp_path)

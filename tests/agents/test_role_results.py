@@ -111,6 +111,7 @@ async def test_a_wrong_result_is_sent_back_twice_and_then_taken_as_far_as_it_fit
     assert "no argument `colour`" in without_marks(taken[-1].data["result_problem"])
 
 
+@pytest.mark.slow
 async def test_a_missing_result_is_asked_for_once_where_it_is_required(tmp_path: Path) -> None:
     """Text alone is taken after that, as it is at once for a role that requires nothing."""
     run, client = await ran(tmp_path / "a", [WRITES, says("It boots."), says("It boots, I say.")])

@@ -151,6 +151,7 @@ def test_without_a_terminal_the_call_is_refused(here: Explorer, tmp_path: Path) 
     assert "asks, and there is no one to ask" in here("show", "--timeline").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("kept_run")
 def test_tools_shows_the_rules(here: Explorer) -> None:
     """Each tool with the rules that can decide on it, in order; a mistyped rule is refused."""

@@ -331,7 +331,10 @@ def test_what_config_show_prints_is_what_a_file_takes(here: Explorer, tmp_path: 
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("EXPLORER_MAX_STEP", "did you mean EXPLORER_MAX_STEPS?"), ("EXPLORER_ENTIRELY_ELSE", "all names: explorer conf")],
+    [
+        ("EXPLORER_MAX_STEP", "did you mean EXPLORER_MAX_STEPS?"),
+        pytest.param("EXPLORER_ENTIRELY_ELSE", "all names: explorer conf", marks=pytest.mark.slow),
+    ],
 )
 def test_an_unknown_variable_of_ours_is_refused(here: Explorer, tmp_path: Path, name: str, hint: str) -> None:
     """In the environment and in `.env`: a limit with a slip in its name would be none. `doctor` lists them all."""

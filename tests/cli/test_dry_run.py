@@ -121,6 +121,7 @@ def test_a_run_that_could_not_start_cannot_be_planned(
     assert words in done.stderr
 
 
+@pytest.mark.slow
 def test_a_plan_has_the_limits_that_nobody_set(here: Explorer) -> None:
     """Money where prices are known, tokens where they are not, neither on this machine; `none` lifts either."""
     elsewhere = {"OPENAI_BASE_URL": "http://models.example/v1"}

@@ -164,14 +164,13 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "line"),
     [
         (["How was\nMay?"], "exploring: How was May?"),
-        pytest.param(
-            ["ask", "x" * 99, "--output-format", "json"], "exploring: " + 67 * "x" + "…", marks=pytest.mark.slow
-        ),
-        pytest.param(["demo"], "exploring: What was notable on Hacker News on the sample", marks=pytest.mark.slow),
+        (["ask", "x" * 99, "--output-format", "json"], "exploring: " + 67 * "x" + "…"),
+        (["demo"], "exploring: What was notable on Hacker News on the sample"),
     ],
 )
 def test_the_first_line_comes_before_the_engine_is_imported(tmp_path: Path, words: list[str], line: str) -> None:

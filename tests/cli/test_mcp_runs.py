@@ -100,6 +100,7 @@ def test_killed_in_the_middle_of_a_call(explorer: Explorer, tmp_path: Path, tool
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_server_that_cannot_start_refuses_the_run(here: Explorer, tmp_path: Path) -> None:
     """One line before anything is asked or paid; an optional one is left out, with a line."""
     configure(tmp_path)
@@ -118,6 +119,7 @@ def test_a_server_that_cannot_start_refuses_the_run(here: Explorer, tmp_path: Pa
     assert server.requests
 
 
+@pytest.mark.slow
 def test_a_changed_description_is_refused_until_it_is_accepted(here: Explorer, tmp_path: Path) -> None:
     """The first listing is accepted; what changes later needs the user, who is shown both."""
     configure(tmp_path)

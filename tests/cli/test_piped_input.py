@@ -66,6 +66,7 @@ def test_a_page_that_is_piped_in_is_read_as_one(here: Explorer, tmp_path: Path) 
     assert not (tmp_path / "workspace").exists()
 
 
+@pytest.mark.slow
 def test_a_follow_up_takes_no_file(here: Explorer, kept_run: Path) -> None:
     """Nothing that is piped in is passed over in silence; as the follow-up itself it is taken."""
     assert kept_run.is_dir()

@@ -118,6 +118,7 @@ def test_a_program_names_a_preset_and_a_folders_needs_trust(tmp_path: Path, monk
     assert (trusted.language, trusted.preset and trusted.preset.name) == ("Thai", "ours")
 
 
+@pytest.mark.slow
 def test_a_runs_folder_has_no_presets(here: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Agents write there: a preset in it is none, also from within it."""
     assert here("demo", "What do people say about Tern TLS?").returncode == 0
@@ -194,6 +195,7 @@ def test_a_preset_that_is_not_there_is_named_with_the_closest(here: Explorer) ->
     assert 'explorer --preset researcher "your question"' in here("--preset", "researcher").stderr
 
 
+@pytest.mark.slow
 def test_a_team_of_prompts_needs_a_model(here: Explorer, tmp_path: Path) -> None:
     """Offline mode follows rules: it would be a run like any other under the preset's name. One of settings works."""
     refused = here("--preset", "hn-news", "--model", "offline")

@@ -57,6 +57,7 @@ def test_lines_from_a_pipe_are_a_conversation_in_one_run(
     assert "nowhere" in again.stderr
 
 
+@pytest.mark.slow
 def test_a_wrong_line_ends_no_session(explorer: Explorer, tmp_path: Path) -> None:
     """Unknown commands, commands without a run, values that are not allowed: one line each with the way out."""
     lines = (

@@ -79,6 +79,7 @@ def test_a_limit_too_small_for_a_report_is_named_first(here: Explorer) -> None:
         assert "enough for" not in here(*words, OPENAI_BASE_URL=server.url, EXPLORER_PRICE="0.1/0.5").stderr
 
 
+@pytest.mark.slow
 def test_a_small_model_that_nobody_measured_is_named(here: Explorer) -> None:
     """On this machine, in the first lines; not where the mode was chosen, and not of a model of unknown size."""
     with OpenAIServer(lambda _asked: Reply(calls=[("finish_exploration", {"summary": "."})])) as server:

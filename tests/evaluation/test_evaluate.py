@@ -71,6 +71,7 @@ def answers(_asked: Asked) -> Reply:
     return Reply(calls=[("list_files", {})], usage={"input": 20_000, "output": 10})
 
 
+@pytest.mark.slow
 def test_the_limit_of_all_questions_holds_by_the_bill(tmp_path: Path) -> None:
     """Three at once, at a dollar each and $1.20 for all: the bill stays below, and who was not asked is named."""
     name = a_set(tmp_path, *({"id": f"q{number}", "question": f"What is {number}?"} for number in range(5)))

@@ -75,7 +75,8 @@ async def test_a_loop_is_noted_refused_and_ended(period: int, tmp_path: Path) ->
     assert turns <= 6 * period
 
 
-@pytest.mark.parametrize("period", [2, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("period", [2, 1])
 async def test_a_loop_of_successes_is_ended_too(period: int, tmp_path: Path) -> None:
     """Calls that succeed with the same result again and again are refused, and then the helper is ended."""
 

@@ -318,6 +318,7 @@ def test_both_flags_are_refused(tmp_path: Path) -> None:
     assert "give one of --lean and --no-lean" in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_lean_mode_without_a_model_is_refused_before_anything_begins(tmp_path: Path) -> None:
     """The rules of offline mode fill in no forms; the demo needs no model, whatever is set."""
     done = explorer_here("What is new?", "--lean", "--model", "offline", cwd=tmp_path)

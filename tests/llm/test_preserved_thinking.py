@@ -71,10 +71,8 @@ class Mutant(AnthropicClient):
         self._reasoning = reasoning
 
 
-@pytest.mark.parametrize(
-    ("reasoning", "status"),
-    [pytest.param(BoundReasoning, Status.COMPLETE, marks=pytest.mark.slow), (OneTooMany, Status.PARTIAL)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("reasoning", "status"), [(BoundReasoning, Status.COMPLETE), (OneTooMany, Status.PARTIAL)])
 async def test_one_block_too_many_is_refused(tmp_path: Path, reasoning: type[BoundReasoning], status: Status) -> None:
     """The server sees it, and only it: with the same adapter and the right rule the run ends complete."""
     with ThinkingServer(Reader(14, 5_000), expects_refusals=True) as server:

@@ -115,6 +115,7 @@ def test_each_quirk_is_measured_and_decides_the_mode(quirk: str, tmp_path: Path)
         assert mode in line
 
 
+@pytest.mark.slow
 def test_a_profile_is_kept_shown_used_and_forgotten(tmp_path: Path) -> None:
     """The next run is in lean mode without a flag; another address has no profile; `--forget` removes it."""
     (tmp_path / "notes.md").write_text(NOTES)

@@ -246,6 +246,7 @@ async def test_a_run_that_ended_at_a_limit_is_continued(tmp_path: Path) -> None:
         assert (continued["status"], continued["reason"]) == ("running", "")
 
 
+@pytest.mark.slow
 async def test_a_plan_waits_for_the_users_decision(tmp_path: Path) -> None:
     """A run that is to plan first waits with its plan; it is changed, and the run goes to its end; else none waits."""
     async with connected(runs_in(tmp_path)) as client:

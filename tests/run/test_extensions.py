@@ -273,6 +273,7 @@ def test_a_part_of_a_package_that_cannot_be_opened_is_named(
     assert not list((tmp_path / "workspace").glob("2*"))
 
 
+@pytest.mark.slow
 def test_a_run_whose_vendor_is_gone_names_it(garden: Path, tmp_path: Path) -> None:
     """Its models are not looked for at OpenAI, whatever keys there are; another model can take over."""
     chosen = {"GARDEN_KEY": KEY, "EXPLORER_SEARCH": "almanac"}

@@ -107,6 +107,7 @@ async def test_a_plan_waits_before_any_helper_and_the_run_goes_on_with_its_appro
     assert "What stayed open" not in done.report_text
 
 
+@pytest.mark.slow
 async def test_a_plan_that_waits_is_not_approved_by_other_settings(tmp_path: Path) -> None:
     """Neither where the run was carried to somebody else, whose settings ask for no plan; `auto` approves it."""
     lead = [plans(), asks("q1", "q2"), REPORT, FINISH]
@@ -117,6 +118,7 @@ async def test_a_plan_that_waits_is_not_approved_by_other_settings(tmp_path: Pat
     assert (await resume(waiting.folder, automatic, "", hooks(lead))).status == "complete"
 
 
+@pytest.mark.slow
 async def test_an_edited_plan_is_followed_and_words_ask_for_another_one(tmp_path: Path) -> None:
     """The user's questions get ids; a message to a run that waits is a wish, and a second plan waits again."""
     lead = [plans(), plans(part("How old is it?")), asks("q1"), REPORT, FINISH]
@@ -231,6 +233,7 @@ async def test_each_round_is_assessed_and_the_report_ends_with_what_stayed_open(
     assert "S30" in last
 
 
+@pytest.mark.slow
 async def test_rounds_without_anything_of_interest_end_the_run_normally(tmp_path: Path) -> None:
     """It is `nothing_found`, without a writer and without a further request; after a finding, a report is asked for."""
     dull = assesses({"q1": "open"}, is_interesting=False)

@@ -137,7 +137,8 @@ async def _run(
     return biller, records, result.report_text
 
 
-@pytest.mark.parametrize("server_class", [ThinkingServer, pytest.param(OpenAIResponsesServer, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("server_class", [ThinkingServer, OpenAIResponsesServer])
 async def test_the_limit_of_the_readme_pays_for_a_report(tmp_path: Path, server_class: type[ModelServer]) -> None:
     """Half a dollar is explored with, the writer writes its report, and neither bill nor books pass the limit."""
     biller, records, report = await _run(tmp_path, server_class, MAX_USD)

@@ -74,6 +74,7 @@ def test_stop_words_are_known_in_any_case() -> None:
     assert not any(map(is_stop_word, ("state", "US-made", "\u6570\u636e")))
 
 
+@pytest.mark.slow
 def test_there_is_one_list_of_stop_words() -> None:
     """Three lists made one question three.
 
