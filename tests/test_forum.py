@@ -274,7 +274,7 @@ def test_a_preset_observes_the_forum(place: Path) -> None:
     bare = explored(place, [], *question)
     assert bare.returncode == 2
     assert "needs the tool mcp__forum__get_recent_interactions, which is not there" in bare.stderr
-    assert "explorer mcp add forum -- python server.py forum.db" in bare.stderr
+    assert "explorer mcp add forum --write . -- python server.py forum.db" in bare.stderr
     server = (place / "whole.toml").read_text().partition("[mcp.forum]")
     (place / "explorer.toml").write_text(f'roles_dir = "roles"\n{"".join(server[1:])}')
     done = explored(place, [*lead(READS, REPLIES), says("The reply was not approved."), *ENDS[2:]], *question)

@@ -108,3 +108,22 @@ def test_the_list(here: Explorer, tmp_path: Path) -> None:
     (server,) = json.loads(done.stdout)
     assert (server["place"], server["transport"]) == ("other", "stdio")
     assert "abcdefgh12345" not in page.stdout + done.stdout
+
+
+def test_what_is_added_is_listed_with_what_it_may_use(here: Explorer, tmp_path: Path) -> None:
+    """Folders are kept as absolute paths, the file is private, and no entry is replaced."""
+    (tmp_path / "posts").mkdir()
+    words = ("mcp", "add", "forum", "--role", "searcher", "--write", "posts", "--host", "a.example", "--env", "TZ")
+    done = here(*words, "--", "python", "server.py")
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / ".config" / "explorer" / "config.toml"
+    assert path.stat().st_mode & 0o077 == 0
+    server = read_configuration(NO_FLAGS, {"HOME": str(tmp_path)}, tmp_path).settings.mcp["forum"]
+    assert server.paths(server.write) == [tmp_path / "posts"]
+    assert (server.read, server.hosts, server.place) == ((), ("a.example",), "python server.py")
+    (listed,) = json.loads(here("mcp", "list", "--output-format", "json").stdout)
+    assert (listed["roles"], listed["environment"]) == (["searcher"], ["TZ"])
+    before = path.read_bytes()
+    again = here("mcp", "add", "forum", "https://forum.example/mcp")
+    assert (again.returncode, path.read_bytes()) == (2, before)
+    assert "has an MCP server 'forum' already" in again.stderr

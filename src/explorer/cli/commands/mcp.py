@@ -94,6 +94,15 @@ class AddOptions(CommonOptions):
         tuple[str, ...], Parameter(help="A variable that it gets; repeatable.", metavar="NAME", negative="")
     ] = ()
     token: Annotated[str, Parameter(help="The variable with its bearer token.", metavar="NAME")] = ""
+    read: Annotated[
+        tuple[Path, ...], Parameter(help="A folder that it may read in the sandbox; repeatable.", negative="")
+    ] = ()
+    write: Annotated[
+        tuple[Path, ...], Parameter(help="A folder that it may write in in the sandbox; repeatable.", negative="")
+    ] = ()
+    host: Annotated[
+        tuple[str, ...], Parameter(help="A host that it may reach from the sandbox; repeatable.", negative="")
+    ] = ()
     project: Annotated[bool, Parameter(help="Into this folder's explorer.toml.", negative="")] = False
 
 
@@ -112,7 +121,15 @@ def add_server(
     path = configuration.folder.path / TOML if options.project else user_file(os.environ)
     is_address = place.startswith(("http://", "https://"))
     fields: dict[str, object] = {"url": place} if is_address else {"command": place, "args": list(args)}
-    given = {"roles": list(options.role), "env": list(options.env), "token": options.token}
+    given = {
+        "roles": list(options.role),
+        "env": list(options.env),
+        "token": options.token,
+        # The entry's own paths start at its file; those of a command line where the user is.
+        "read": [str(folder.absolute()) for folder in options.read],
+        "write": [str(folder.absolute()) for folder in options.write],
+        "hosts": list(options.host),
+    }
     fields |= {key: value for key, value in given.items() if value}
     content = path.read_bytes() if path.is_file() else b""
     if name in entries_of(path, content, TABLE):
