@@ -78,6 +78,7 @@ async def test_a_helper_calls_helpers_and_they_call_no_one(tmp_path: Path) -> No
     assert "- writer:" in told["orchestrator"]
 
 
+@pytest.mark.slow
 async def test_limits_of_helpers_count_those_of_helpers(tmp_path: Path) -> None:
     """The third of three helpers is refused to whoever asks, and a helper continues only its own."""
     surveyor = [says("", LIST), helper("scout", agent_id="surveyor-2"), helper("scout"), says("Done.")]

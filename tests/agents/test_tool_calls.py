@@ -228,6 +228,7 @@ async def test_a_long_result_is_kept_in_a_file(workspace: Workspace) -> None:
     assert len(content) < MAX_RESULT_CHARS
 
 
+@pytest.mark.slow
 async def test_many_long_results_share_what_a_turn_may_bring(workspace: Workspace) -> None:
     """A hundred results of one turn are as long together as the limit says; each is whole in its own file."""
 

@@ -92,6 +92,7 @@ def test_titles_from_outside_cannot_steer_the_terminal(here: Explorer, workspace
     assert "\x1b" not in here("diff", A, B).stdout
 
 
+@pytest.mark.slow
 def test_show_tells_where_each_file_comes_from(here: Explorer, kept_run: Path) -> None:
     """Who wrote it, in which call, at which record, and that no citation came from nowhere."""
     done = here("show", kept_run.name, "--files")

@@ -16,6 +16,7 @@ from explorer.schema.settings import Settings
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.mark.slow
 def test_doctor_ends_soon_and_finds_nothing_that_fails_on_a_plain_machine(here: Explorer) -> None:
     """Without network and keys it warns, and says what to do."""
     before = time.monotonic()

@@ -96,6 +96,7 @@ def test_a_newer_version_is_told(kept_run: Path, here: Explorer) -> None:
     assert findings["state"]["level"] == "fail"
 
 
+@pytest.mark.slow
 def test_missing_and_changed_sources_and_files_are_named(kept_run: Path, here: Explorer) -> None:
     """By name, each kind apart; a fork makes the files anew."""
     (kept_run / ".explorer" / "sources" / "S2.md").unlink()

@@ -141,6 +141,7 @@ def test_a_changed_description_is_refused_until_it_is_accepted(here: Explorer, t
     assert here("mcp", "test", "raw", "--trust-folder").returncode == 0
 
 
+@pytest.mark.slow
 def test_roles_that_name_what_is_not_there(here: Explorer, tmp_path: Path) -> None:
     """A role that names an unknown server, or an unknown tool of one, is refused in one line."""
     roles = tmp_path / "roles"

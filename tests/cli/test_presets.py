@@ -85,6 +85,7 @@ def test_of_two_presets_with_one_name_the_users_counts(tmp_path: Path) -> None:
     assert preset_of(tmp_path, f"{own}/") == preset_of(tmp_path, "researcher")
 
 
+@pytest.mark.slow
 def test_a_projects_preset_needs_trust(here: Explorer, tmp_path: Path) -> None:
     """Refused with the ways out; in force once its folder is trusted; refused again when a file of it changes."""
     preset = written(tmp_path / OF_PROJECT / "ours", 'description = "Ours."\n', reader=ROLE.format(name="reader"))

@@ -75,6 +75,7 @@ def test_a_person_is_asked(kept_run: Path, tmp_path: Path, answer: str, is_kept:
     assert kept_run.is_dir() == is_kept
 
 
+@pytest.mark.slow
 def test_old_runs_go_and_others_stay(kept_run: Path, here: Explorer) -> None:
     """Neither young, nor unfinished, nor damaged ones, unless an unfinished one is asked for; first comes a look."""
     workspace = kept_run.parent

@@ -5,6 +5,8 @@ import sys
 from contextlib import aclosing
 from pathlib import Path
 
+import pytest
+
 from command import explorer_here
 from explorer import Agent, Run, Services, Settings, tool
 from explorer.testing import ScriptedServer, says
@@ -48,6 +50,7 @@ async def cut_off(run: Run) -> None:
                 break
 
 
+@pytest.mark.slow
 def test_an_agent_is_resumed_from_the_command_line(tmp_path: Path) -> None:
     """Its answer is printed, no report is demanded or written, and a tool that is missing is named with the flag."""
     (tmp_path / "shop.py").write_text(COUNT_STOCK)

@@ -68,6 +68,7 @@ def test_the_first_lines_name_models_search_shell_and_limits(here: Explorer, tmp
     assert json.loads(here("show", "latest", "--output-format", "json").stdout)["session"] == message
 
 
+@pytest.mark.slow
 def test_a_limit_too_small_for_a_report_is_named_first(here: Explorer) -> None:
     """In the first lines, with the smallest limit that is enough; by the price the models have."""
     with OpenAIServer(lambda _asked: Reply(calls=[("finish_exploration", {"summary": "."})])) as server:

@@ -19,6 +19,7 @@ from sources.loopback import Answer, serving
 KEY = "c29tZS1rZXk6b2YtYS1jb2xsZWN0b3I="
 
 
+@pytest.mark.slow
 def test_a_run_is_told_to_the_collector(here: Callable[..., Process], tmp_path: Path) -> None:
     """Every turn and every call, below the agents they are of; the question and the key are nowhere in it."""
     question = "What did people say about the harbour plant?"

@@ -123,6 +123,7 @@ class OneHelperFails:
         return steady(asked, 4)
 
 
+@pytest.mark.slow
 async def test_siblings_of_a_failed_helper_finish_their_work(tmp_path: Path) -> None:
     """Of four helpers with a model of their own one is refused: the other three end as complete, and the run does."""
     script = OneHelperFails()

@@ -192,6 +192,7 @@ STUCK_S = 50.0
 """After so long without content a helper would be ended by itself."""
 
 
+@pytest.mark.slow
 @ON_EACH_WIRE
 async def test_a_key_revoked_in_the_middle_stops_everyone_at_once(
     wire: str, tmp_path: Path, logged: list[str], capfd: pytest.CaptureFixture[str]

@@ -121,6 +121,7 @@ async def test_a_helper_that_finds_something_now_and_then_goes_on(tmp_path: Path
     assert notes == ["wrap_up"]
 
 
+@pytest.mark.slow
 async def test_a_helper_cannot_call_helpers(tmp_path: Path) -> None:
     """A helper that asks for helpers is told that there is no such tool; nothing is started below it."""
 

@@ -68,6 +68,7 @@ async def test_what_cannot_be_sent_is_refused_at_the_start(effort: dict[str, str
             pass
 
 
+@pytest.mark.slow
 async def test_who_decides_how_much_a_role_reasons(tmp_path: Path) -> None:
     """The user's word for the role, else the one for all, else the role file's."""
     (tmp_path / "scout.md").write_text(ROLE)

@@ -46,6 +46,7 @@ class CountedTurn(Turn):
         return super().__getattribute__(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", each_slow_but(3, zip([ANTHROPIC, CHAT, RESPONSES])))
 async def test_a_long_conversation_is_written_once(wire: str) -> None:
     """The last request of many reads no earlier turn again: each is read as often as in the first request with it."""

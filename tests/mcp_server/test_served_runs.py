@@ -233,6 +233,7 @@ async def test_a_run_has_one_session_and_so_many_are_at_work(tmp_path: Path) -> 
     assert [record.event.type for record in read_records(folder)].count("agent_continued") == 1
 
 
+@pytest.mark.slow
 async def test_a_run_that_ended_at_a_limit_is_continued(tmp_path: Path) -> None:
     """Continued without a message, it is at work when the call returns, also where it had ended before."""
     async with connected(runs_in(tmp_path)) as client:

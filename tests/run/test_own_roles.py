@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.llm.scripted import Script, ScriptedClient, says
@@ -70,6 +72,7 @@ def _follow_up(request: Request) -> Turn:
     return FINISH
 
 
+@pytest.mark.slow
 async def test_a_writer_of_any_name_is_left_when_exploring_is_over(tmp_path: Path) -> None:
     """A scout is refused then, the scribe is not, and its report is the run's."""
     stop = StopSignal()

@@ -157,6 +157,7 @@ async def test_a_rejected_plan_ends_the_run_without_a_request(tmp_path: Path) ->
     assert [one.question.question for one in again.plan.questions] == ["How old?"]
 
 
+@pytest.mark.slow
 async def test_helpers_wait_for_the_plan_and_name_its_questions(tmp_path: Path) -> None:
     """Each refusal says what to do; `auto` approves at once; the first round takes all sub-questions together."""
     lead = [
@@ -192,6 +193,7 @@ async def test_helpers_wait_for_the_plan_and_name_its_questions(tmp_path: Path) 
     assert [event.is_automatic for event in events_of(run, PlanDecided)] == [True]
 
 
+@pytest.mark.slow
 async def test_each_round_is_assessed_and_the_report_ends_with_what_stayed_open(tmp_path: Path) -> None:
     """An assessment has each open sub-question and what would settle it; what the journal knows is added to it."""
     lead = [

@@ -100,6 +100,7 @@ async def test_hn_news_repeats_nothing_the_next_day(tmp_path: Path) -> None:
     assert "没有值得一读的新故事" in second.report_text
 
 
+@pytest.mark.slow
 async def test_hn_news_ends_by_itself_when_nothing_is_interesting(tmp_path: Path) -> None:
     """The editor alone: two lists, a sentence with its source, a complete run, and no helper was paid."""
     run = await _day(tmp_path, MONDAY, [LISTS, written("report.md", QUIET), FINISH], [])
@@ -208,6 +209,7 @@ async def web_search(query: str, max_results: int = 8, search_depth: str = "basi
     return ToolResult(success=True, content=f"{query}: {max_results} of {search_depth}")
 
 
+@pytest.mark.slow
 async def test_a_roles_defaults_are_what_a_call_leaves_out(tmp_path: Path) -> None:
     """The researcher's searches are ten deep ones, unless a call says otherwise; the model is shown what it gets."""
     steps = [says("", ("web_search", {"query": "a"}), ("web_search", {"query": "b", "search_depth": "basic"}))]

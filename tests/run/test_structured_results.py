@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from explorer.cli.commands.runs import run_facts
 from explorer.cli.screens.run_view import RunView
 from explorer.journal.listing import read_records
@@ -64,6 +66,7 @@ def calls(run: RunResult) -> dict[str, ToolFinished]:
     return {event.name: event for event in events if isinstance(event, ToolFinished)}
 
 
+@pytest.mark.slow
 async def test_links_of_sources_stand_below_the_references(tmp_path: Path) -> None:
     """Best first and each once; one that is cited stands above, and one that no source has nowhere."""
     known = [f"https://news.ycombinator.com/item?id=900000{number}" for number in ("199", "003")]

@@ -124,6 +124,7 @@ def test_a_place_that_is_a_link_is_none_of_the_project(tmp_path: Path) -> None:
     assert project_places(project) == [project / ".explorer" / "skills"]
 
 
+@pytest.mark.slow
 def test_what_is_huge_is_left_out(tmp_path: Path) -> None:
     """A big file, many files, deep folders, a long text, many skills: each has a limit, and says so."""
     with (made(tmp_path, "big", "name: big\ndescription: x") / "data").open("wb") as file:

@@ -79,6 +79,7 @@ async def test_without_a_copy_the_error_stays(answer: object) -> None:
         await reader(archive(answer)).read(GONE)
 
 
+@pytest.mark.slow
 async def test_a_host_that_is_gone_has_copies_too() -> None:
     """A name that nobody has any more is looked up in the archive; the hosts of the user never are."""
     url = "http://gone.invalid/x"

@@ -221,6 +221,7 @@ async def test_models_through_a_tunnel(papers: Path, make: Client, body: bytes) 
     assert not [head for head in server.heads if "proxy-authorization" in head.lower()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [AnthropicClient, OpenAIClient])
 async def test_what_is_in_the_way_of_a_model_is_named(papers: Path, make: Client) -> None:
     """A wrong login and a certificate of nobody are refusals, not asked again; a proxy that is down is named."""

@@ -224,6 +224,7 @@ async def test_what_the_archive_cannot() -> None:
     assert outline(below)[0] == "0:a2"
 
 
+@pytest.mark.slow
 async def test_the_feeds_come_last() -> None:
     """Without key and archive the feeds answer: texts and links, no numbers, no tree, and it is said."""
     blocked: dict[str, Route] = {"/r/kites/hot": SHELL, "/comments/p1": SHELL}
@@ -270,6 +271,7 @@ async def test_addresses_of_feeds(query: PostsQuery, path: str) -> None:
 BOMB = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><feed>&b;</feed>'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "words"),
     each_slow_but(

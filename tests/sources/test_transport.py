@@ -76,6 +76,7 @@ def trusting(papers: Path) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(papers / "ca.pem"))
 
 
+@pytest.mark.slow
 async def test_the_name_is_kept(papers: Path) -> None:
     """Connected to an address, we still ask for and check the name."""
     names: list[str] = []

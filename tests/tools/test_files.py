@@ -210,6 +210,7 @@ def test_searching(workspace: Workspace) -> None:
     assert lines[-1] == "(more matches left out; narrow the pattern)"
 
 
+@pytest.mark.slow
 def test_a_pattern_without_end_is_stopped(workspace: Workspace) -> None:
     """However many lines there are, a search that backtracks without end is over in seconds of work."""
     workspace.write_text("a.md", ("a" * 60 + "b\n") * 100 + ("a" * 24 + "b\n") * 1_000)

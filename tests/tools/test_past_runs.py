@@ -152,6 +152,7 @@ async def test_links_and_odd_files_lead_nowhere(workspace: Path) -> None:
     assert "0 hits" in (await look(workspace, "zebra")).content
 
 
+@pytest.mark.slow
 async def test_time_and_bytes_are_bounded(workspace: Path) -> None:
     """The newest are looked through, and it is said that not all was; a long text is stored cut, and says so."""
     past_run(workspace, "20260811-120000-long-0007", "Long", {"a.md": "zebra " * 100_000})

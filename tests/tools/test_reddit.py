@@ -53,6 +53,7 @@ async def test_the_archive_is_labelled() -> None:
     assert unfenced(result.content).splitlines()[2] == "   A line of its own. Two."
 
 
+@pytest.mark.slow
 async def test_the_feed_is_labelled() -> None:
     """From a feed, numbers are question marks."""
     with serving({"/r/kites/hot": SHELL} | feed_routes()) as site:

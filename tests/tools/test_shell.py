@@ -164,6 +164,7 @@ async def test_a_job_that_died_with_its_run_is_told_as_gone(confinement: Confine
     assert "halfway" in result.content
 
 
+@pytest.mark.slow
 async def test_jobs_have_a_number_limit_and_names(confinement: Confinement, tmp_path: Path) -> None:
     """Too many at once are refused with the way out, and an unknown one is answered with the known."""
     async with stage(tmp_path, confinement) as cell:

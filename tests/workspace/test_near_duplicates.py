@@ -192,6 +192,7 @@ def test_sentences_are_cut_where_they_end() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_long_and_unlike_texts_are_told_apart_quickly() -> None:
     """Nothing is compared sentence by sentence when hardly any sentence is the same."""
     one = ". ".join(f"Sentence {n} says a thing of its own" for n in range(5_000))

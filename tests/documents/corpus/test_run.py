@@ -89,6 +89,7 @@ async def test_in_chinese(tmp_path: Path) -> None:
     assert "本报告未使用语言模型" in result.report_text
 
 
+@pytest.mark.slow
 async def test_the_workspace_in_the_folder_is_no_source(tmp_path: Path) -> None:
     """A folder that holds the runs and reports of explorer itself is searched without them."""
     write(

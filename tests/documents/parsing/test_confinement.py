@@ -169,12 +169,14 @@ def on_a_host(lacks: str) -> ConfinementReport:
     return ConfinementReport(found["has_seccomp"], found["landlock"], found["why"], tuple(found["open"]))
 
 
+@pytest.mark.slow
 def test_without_landlock_the_filter_holds_alone() -> None:
     """An old kernel or a container without Landlock: everything is refused all the same."""
     found = on_a_host("Landlock")
     assert (found.holds, found.landlock) == (True, 0)
 
 
+@pytest.mark.slow
 def test_without_seccomp_it_is_said() -> None:
     """Then limits and Landlock hold files and sockets, and the report names what does not hold."""
     found = on_a_host("seccomp")

@@ -175,6 +175,7 @@ def test_damaged_pdfs() -> None:
         read("pdf", b"%PDF-1.7 ...")
 
 
+@pytest.mark.slow
 def test_locked_pdfs() -> None:
     """A PDF behind a password says so."""
     canvas = Canvas(file := io.BytesIO(), encrypt="secret")

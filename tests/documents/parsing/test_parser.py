@@ -194,6 +194,7 @@ async def test_no_more_workers_than_places() -> None:
     assert children() == before
 
 
+@pytest.mark.slow
 async def test_a_worker_that_was_killed() -> None:
     """A worker that somebody ended is replaced unnoticed."""
     before = children()
