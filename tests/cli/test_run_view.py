@@ -13,6 +13,7 @@ from explorer.cli.screens.run_view import RunView, outcome
 from explorer.cli.screens.screen import Lines, line_of
 from explorer.schema.events import (
     AgentContinued,
+    AgentFinished,
     AgentStarted,
     AnyEvent,
     JournalRecord,
@@ -20,6 +21,7 @@ from explorer.schema.events import (
     ModelInUse,
     RoleLoaded,
     SessionConfigured,
+    Status,
     ToolFinished,
 )
 from explorer.schema.messages import JsonObject
@@ -255,3 +257,25 @@ def test_a_follow_up_is_compared_with_limits_of_its_own(finished_run: list[Journ
     view = seen(with_session(finished_run, len(finished_run), SESSION, again))
     assert (view.used_before.steps, view.used_before.tokens) == (3, 3000)
     assert (view.agents["orchestrator"].task, view.agents["orchestrator"].is_queued) == ("And then?", True)
+
+
+def test_what_a_helper_returned_is_shown(small_run: list[JournalRecord]) -> None:
+    """In a line of its own, and in the live view in place of its task; lists by their lengths, nothing hostile."""
+    result: JsonObject = {"sources_found": ["S1", "S2"], "confidence": "high\x1b[31m"}
+    last = small_run[-1]
+    ends: list[AnyEvent] = [
+        AgentFinished(agent="searcher-1", status=Status.COMPLETE, reason="", summary="Found."),
+        ToolFinished(
+            agent="orchestrator",
+            call="orchestrator.t1.1",
+            name="call_agent",
+            success=True,
+            content="",
+            data={"agent_id": "searcher-1", "result": result},
+        ),
+    ]
+    records = [last.model_copy(update={"seq": last.seq + n, "event": event}) for n, event in enumerate(ends, 1)]
+    view = seen([*small_run, records[0]])
+    words = "sources found 2, confidence high"
+    assert line_of(records[1], view) == f"searcher-1  returned: {words}"
+    assert words in drawn([*small_run, *records], 120)

@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from explorer.cli.screens.formatting import counted, duration, money, one_line, tokens
+from explorer.cli.screens.formatting import counted, duration, money, one_line, result_words, tokens
 from explorer.cli.screens.run_view import WORKING, AgentView, RunView, outage_words
 from explorer.cli.screens.session_lines import approval_line, cut_line, models_words, session_lines, short_model
 from explorer.schema.events import ApprovalDecided, JournalRecord, SessionConfigured, TurnTaken
@@ -217,7 +217,10 @@ def _agent_line(view: RunView, agent: AgentView, head: Text, width: int, now: da
     state = _state(agent)
     words = one_line(TASK_START.sub("", agent.task)) if says_task or state == QUEUED else agent.doing
     if state == DONE:
-        words = f"{agent.status}: {agent.reason}" if agent.status != "complete" and agent.reason else words
+        if agent.status != "complete" and agent.reason:
+            words = f"{agent.status}: {agent.reason}"
+        elif agent.result:
+            words = result_words(agent.result)
         words = words or agent.status
     elif state == QUEUED:
         words = f"queued: {words}"

@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, cast
 
-from explorer.cli.screens.formatting import counted, one_line
+from explorer.cli.screens.formatting import counted, one_line, result_words
 from explorer.cli.screens.output import emit_json, say
 from explorer.cli.screens.plan_page import proposal_line
 from explorer.cli.screens.run_view import RunView, asked, outage_words, outcome
 from explorer.cli.screens.session_lines import approval_line, cut_line, models_words, session_lines
 from explorer.cli.settings.options import CommonOptions
+from explorer.journal.agent_state import RESULT
 from explorer.journal.journal import Observe
 from explorer.schema.events import (
     AgentContinued,
@@ -39,6 +40,7 @@ from explorer.schema.events import (
     TurnFailed,
     TurnTaken,
 )
+from explorer.schema.messages import JsonObject
 from explorer.text.rendering import without_marks
 
 TASK_CHARS = 100
@@ -169,9 +171,13 @@ def _line_of_plan(event: AnyEvent) -> str:
 
 
 def _tool_line(event: ToolFinished, view: RunView) -> str:
-    # A helper's end has a line already.
+    # A helper's end has a line already; its result comes with the answer to its caller.
     if view.is_helper(event.call) and event.success:
-        return ""
+        result = event.data.get(RESULT)
+        agent = one_line(str(event.data.get("agent_id", "")), TASK_CHARS)
+        if not isinstance(result, dict) or not result:
+            return ""
+        return f"{agent}  returned: {result_words(cast('JsonObject', result))}"
     call = view.call(event.call)
     return f"{event.agent}  {asked(call) if call else event.name} → {outcome(event)}"
 
