@@ -24,6 +24,15 @@ from faults.stage import QUESTION, events_of, hooks, only_run, settings_at
 LONGEST_LIFE_S = 1.5
 
 
+class _Allocated(ctypes.Structure):
+    """What the C library's `mallinfo2` returns."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()  # noqa: SIM905
+    )
+
+
 @dataclass(frozen=True)
 class Holdings:
     """What a process holds on to."""
@@ -32,20 +41,24 @@ class Holdings:
     threads: int
     children: int
     resident_mb: float
-    blocks: int
-    """Objects that are alive, as the interpreter's allocator counts them."""
+    used_mb: float
+    """What is allocated and not freed."""
 
     @classmethod
     def now(cls) -> "Holdings":
         """Count."""
         gc.collect()
-        ctypes.CDLL(None).malloc_trim(0)
+        libc = ctypes.CDLL(None)
+        libc.malloc_trim(0)
+        libc.mallinfo2.restype = _Allocated
+        allocated = libc.mallinfo2()
         tasks = Path(f"/proc/{os.getpid()}/task")
         children = sum(len((task / "children").read_text().split()) for task in tasks.iterdir())
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         resident_mb = pages * os.sysconf("SC_PAGE_SIZE") / 1e6
         descriptors = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-        return cls(descriptors, threading.active_count(), children, resident_mb, sys.getallocatedblocks())
+        used_mb = (allocated.uordblks + allocated.hblkhd) / 1e6
+        return cls(descriptors, threading.active_count(), children, resident_mb, used_mb)
 
 
 async def _life(folder: Path, settings: Settings, cancel_after_s: float | None) -> str:

@@ -12,9 +12,9 @@ from explorer.schema.events import AgentFinished, AgentStarted
 from faults.chaos import Chaos
 from faults.stage import WatchfulAnthropic, check_left_behind, events_of, only_run
 
-MOST_GROWTH_MB = 30
-MOST_NEW_BLOCKS = 5_000
-"""Fewer than five a helper: one object kept of each turn would be seen."""
+MOST_GROWTH_MB = 15
+MOST_LEFT_MB = 5
+"""Of what is allocated and not freed: five kilobytes a helper."""
 LIFE = Path(__file__).with_name("soak_life.py")
 
 
@@ -25,13 +25,17 @@ LIFE = Path(__file__).with_name("soak_life.py")
     ids=["few", "many"],
 )
 def test_a_storm_of_cancels_leaves_nothing_behind(helpers: int, cancels: int, tmp_path: Path) -> None:
-    """Faults at random, cancels, resumes: a report in the end, and no task, handle, process or memory left."""
+    """Faults at random, cancels, resumes: a report in the end, and no task, handle, process or memory left.
+
+    With the C library's allocator, which gives every free page back: the interpreter's own keeps a megabyte for the
+    sake of one small object in it, so how much is resident after a storm says little of what is held.
+    """
     chaos = Chaos(3, 0.1, helpers)
     tests = os.pathsep.join([str(LIFE.parents[1]), *sys.path])
     with WatchfulAnthropic(chaos) as server:
         done = subprocess.run(
             [sys.executable, LIFE, server.url, tmp_path, str(helpers), str(cancels)],
-            env=environment(tmp_path, {"PYTHONPATH": tests, "PYTHONTRACEMALLOC": "0"}),
+            env=environment(tmp_path, {"PYTHONPATH": tests, "PYTHONTRACEMALLOC": "0", "PYTHONMALLOC": "malloc"}),
             capture_output=True,
             text=True,
             timeout=850,
@@ -46,7 +50,7 @@ def test_a_storm_of_cancels_leaves_nothing_behind(helpers: int, cancels: int, tm
     assert shown["stray"] == []
     before, after = shown["before"], shown["after"]
     assert after["resident_mb"] - before["resident_mb"] < MOST_GROWTH_MB, shown
-    assert after["blocks"] - before["blocks"] < MOST_NEW_BLOCKS, shown
+    assert after["used_mb"] - before["used_mb"] < MOST_LEFT_MB, shown
     for kind in ("descriptors", "threads", "children"):
         assert after[kind] == before[kind], shown
     run = only_run(tmp_path / "storm")
