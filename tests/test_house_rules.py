@@ -173,6 +173,7 @@ def _texts_for_models() -> Iterator[tuple[str, str, set[str | None]]]:
                     yield f"{_name(path)}:{node.lineno}", words.value, {one.arg for one in node.keywords}
 
 
+@pytest.mark.slow
 def test_a_text_for_models_has_a_value_for_each_field() -> None:
     """Otherwise it fails when it is made, which for most errors is seldom; no type checker looks into such literals."""
     texts = list(_texts_for_models())
@@ -226,6 +227,7 @@ def test_every_role_file_loads_and_names_tools_that_exist() -> None:
     assert next(iter(PromptLoader([built_in_roles()]).roles())) == ORCHESTRATOR
 
 
+@pytest.mark.slow
 def test_no_module_waits_for_itself() -> None:
     """The modules' imports, lazy ones included, form no circle."""
     import grimp  # noqa: PLC0415 - each of the workers would import it, and one needs it

@@ -94,6 +94,7 @@ async def test_a_result_is_data_and_what_the_journal_knows_is_not_asked(tmp_path
     assert list(offered.parameters["properties"]) == ["summary", "insights", "sure"]
 
 
+@pytest.mark.slow
 async def test_a_wrong_result_is_sent_back_twice_and_then_taken_as_far_as_it_fits(tmp_path: Path) -> None:
     """The error names field and values; the helper's summary and files are kept whatever it gives."""
     wrong = [gives(sure="rather"), gives(insights="one"), gives(sure="rather", colour="red")]

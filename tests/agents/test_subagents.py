@@ -554,6 +554,7 @@ async def test_a_writer_is_allowed_beyond_the_number_of_helpers(tmp_path: Path) 
     assert json.loads(stage.told()[0])["agent_id"] == "writer-1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [5, 8, 13, 30])
 async def test_steps_of_all_agents_stay_within_the_limit(tmp_path: Path, most: int) -> None:
     """Ten helpers at once that never end by themselves take no step too many."""

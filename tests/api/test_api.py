@@ -76,6 +76,7 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(workspace=tmp_path / "workspace", shell="off")
 
 
+@pytest.mark.slow
 async def test_a_question_becomes_a_report_with_evidence_of_ones_own_tool(settings: Settings) -> None:
     """Three lines: the tool needs no role file to name it, and what it stores is cited and confirmed."""
     client = ScriptedClient(scripts(says("", FINISH)))
@@ -185,6 +186,7 @@ async def test_leaving_the_events_early_cancels_a_run_that_can_be_resumed(settin
     assert 5 <= asked + len(again.requests) <= 6
 
 
+@pytest.mark.slow
 async def test_an_answer_in_a_form_is_asked_for_until_it_is_there(settings: Settings) -> None:
     """The orchestrator is refused the end without it, and told what does not fit; the program gets an instance."""
     wrong = ("give_answer", {"city": "Lisbon", "inhabitants": -1})
@@ -285,6 +287,7 @@ async def test_a_run_is_forked_and_followed_up(settings: Settings) -> None:
     assert "545,796" in again.answer
 
 
+@pytest.mark.slow
 def test_without_a_loop(settings: Settings) -> None:
     """A plain script needs no `asyncio`."""
     client = ScriptedClient(scripts(says("", FINISH)))

@@ -42,6 +42,7 @@ def test_two_runs_that_differ_are_told_with_exit_code_1(here: Explorer) -> None:
     assert "  differs: points 120 → 340; comments 33 → 88\n" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("workspace")
 def test_json_has_everything_for_programs(here: Explorer) -> None:
     """Both texts of each claim, and the ids of each source in both runs."""
@@ -85,6 +86,7 @@ def test_wrong_words_are_told_as_such(here: Explorer, words: tuple[str, ...], co
     assert done.stderr
 
 
+@pytest.mark.slow
 def test_titles_from_outside_cannot_steer_the_terminal(here: Explorer, workspace: Path) -> None:
     """Control sequences in a title or a report are shown nowhere."""
     report = workspace / B / "report.md"
@@ -182,6 +184,7 @@ async def test_an_earlier_run_that_is_not_there_is_told_at_once(kept_run: Path) 
             await again(kept_run, name)
 
 
+@pytest.mark.slow
 def test_the_earlier_run_may_be_named_in_short(here: Explorer, kept_run: Path) -> None:
     """The plan of a run names what would be done before anything is paid; a wrong id is told at once."""
     assert here("--model", "offline", "--since-run", kept_run.name[:15], "--dry-run", "What is new?").returncode == 0

@@ -176,6 +176,7 @@ def test_a_file_that_is_no_archive_is_refused(here: Explorer, tmp_path: Path, co
     assert "there is no file" in here("runs", "import", "gone.tar.gz").stderr
 
 
+@pytest.mark.slow
 def test_a_bomb_is_refused_before_it_goes_off(here: Explorer, tmp_path: Path) -> None:
     """A small file that unpacks to gigabytes: by its declared size, nothing of it is written."""
     entry = tarfile.TarInfo(f"{RUN}/a")
@@ -207,6 +208,7 @@ def test_files_bytes_and_headers_are_bounded(tmp_path: Path, entries: list[tuple
     assert list(tmp_path.iterdir()) == [source]
 
 
+@pytest.mark.slow
 def test_a_name_that_comes_twice_is_refused(tmp_path: Path) -> None:
     """The second could be what the first was checked for."""
     source = tar_gz(tmp_path / "run.tar.gz", [plain_file(f"{RUN}/a"), plain_file(f"{RUN}/a")])
@@ -238,6 +240,7 @@ def crafted(tmp_path: Path, records: Sequence[JournalRecord], *more: tuple[tarfi
     return tar_gz(tmp_path / "run.tar.gz", [journal, *more])
 
 
+@pytest.mark.slow
 def test_addresses_of_another_are_not_taken_over(
     numbered: Callable[[Sequence[RunStarted]], list[JournalRecord]], tmp_path: Path
 ) -> None:
@@ -306,6 +309,7 @@ def test_settings_that_are_not_understood_are_refused(
         pytest.fail("it was taken")
 
 
+@pytest.mark.slow
 def test_the_journal_must_be_that_of_the_run(small_run: list[JournalRecord], tmp_path: Path) -> None:
     """A run cannot come under another's name."""
     with unpacked(crafted(tmp_path, small_run), tmp_path / "w") as folder:

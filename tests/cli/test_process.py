@@ -70,6 +70,7 @@ def test_stream_json_is_every_record_and_then_the_result(here: Explorer) -> None
     assert (lines[-1]["type"], lines[-1]["status"], lines[-1]["exit_code"]) == ("result", "complete", done.returncode)
 
 
+@pytest.mark.slow
 def test_json_is_one_object_and_quiet_is_silent(here: Explorer, kept_run: Path) -> None:
     """Nothing on stderr, one line on stdout."""
     done = here("resume", kept_run.name, "And who disagreed?", "--output-format", "json", "-q")

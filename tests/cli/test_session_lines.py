@@ -139,6 +139,7 @@ def test_an_effort_stands_beside_its_model() -> None:
     assert words == "claude-opus-5-5 at max effort (orchestrator), claude-opus-5-5 (others)"
 
 
+@pytest.mark.slow
 def test_records_for_programs_begin_with_them(here: Explorer) -> None:
     """The second record of `stream-json`, right behind the run's name."""
     first, second = (

@@ -103,6 +103,7 @@ def test_a_limit_is_lower_than_what_the_user_has(tmp_path: Path) -> None:
     assert read_configuration(NO_FLAGS, named, tmp_path).withheld == ()
 
 
+@pytest.mark.slow
 def test_a_folder_is_trusted_as_its_files_are(here: Explorer, tmp_path: Path) -> None:
     """Trust is shown, kept in a file of the user's, and lost with every change; it can be taken back."""
     settings, roles = tmp_path / "explorer.toml", tmp_path / "roles"

@@ -100,6 +100,7 @@ def test_a_folder_that_cannot_be_written(kept_run: Path, here: Here) -> None:
     assert "cited sentences" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_judge_is_asked_beside_the_check(kept_run: Path, here: Here) -> None:
     """`--judge` adds opinions and their counts; verdicts and the exit code stay."""
     with OpenAIServer(lambda _asked: Reply(text="NOT_CARRIED")) as server:

@@ -142,6 +142,7 @@ def test_figures_are_folded_from_the_records(small_run: list[JournalRecord]) -> 
     ]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_named_by_its_beginning_is_found(kept_run: Path, here: Explorer, tmp_path: Path) -> None:
     """Unless two begin so."""
     assert here("watch", kept_run.name[:-3], "--speed", "max", "-q").returncode == 0

@@ -205,6 +205,7 @@ async def test_a_journal_cut_at_any_byte_keeps_its_whole_records(tmp_path: Path)
         assert kept == torn, f"cut at byte {length}"
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_makes_a_wrong_record() -> None:
     """Whatever byte is hit: damage before intact records is refused by number; in the last one it is a torn tail."""
     lines = lines_of(SMALL)
@@ -521,6 +522,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_what_it_had_sent(tmp_path: Path) -> None:
     """A request's record is in the file before the request goes out, without a sync of its own."""
     done = subprocess.run([sys.executable, "-c", SENDER, tmp_path], check=False, timeout=30)

@@ -46,6 +46,7 @@ def test_every_adapter_keeps_every_rule_in_long_runs(capsys: pytest.CaptureFixtu
     assert "BROKEN" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_broken_rule_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """An adapter that breaks a rule of its server has its cell, the vendor's words, and an exit code of its own."""
     picky = RuleSet("picky", (NO_STREAM,), _no_streams)

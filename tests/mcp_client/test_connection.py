@@ -64,6 +64,7 @@ async def test_a_call_that_changes_nothing_is_made_again_after_a_crash(log: Path
     assert calls(log) == ["look fig", "look fig"]
 
 
+@pytest.mark.slow
 async def test_a_call_with_an_effect_is_never_made_twice(log: Path) -> None:
     """The model reads that the outcome is unknown; the next call finds the server again."""
     async with opened(log, "die_once") as connection:

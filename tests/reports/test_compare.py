@@ -31,6 +31,7 @@ async def test_what_is_new_gone_and_changed_is_told_by_claim_and_source(
     compare_with_golden(request, "diff.md", shown)
 
 
+@pytest.mark.slow
 async def test_claims_are_matched_by_address_and_words(tmp_path: Path) -> None:
     """Wherever in the report they stand; a changed number, quote or numeral makes a changed claim."""
     found = await compared(tmp_path)
@@ -54,6 +55,7 @@ async def test_lines_are_those_of_the_report_as_it_stands(tmp_path: Path) -> Non
         assert one.after.text[:12] in report[one.after.line - 1]
 
 
+@pytest.mark.slow
 async def test_sources_are_matched_by_canonical_address(tmp_path: Path) -> None:
     """Tracking and slashes do not count; a search's passage of the same page is no change; cited ones come first."""
     found = await compared(tmp_path)
@@ -122,6 +124,7 @@ async def test_what_is_no_run_cannot_be_compared(tmp_path: Path) -> None:
         snapshot_on_disk(first)
 
 
+@pytest.mark.slow
 async def test_a_list_that_is_too_long_is_cut_on_the_page(tmp_path: Path) -> None:
     """The page says how many more there are."""
     found = await compared(tmp_path)

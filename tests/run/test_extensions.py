@@ -189,6 +189,7 @@ def test_a_folder_without_trust_neither_sets_up_a_package_nor_asks_its_vendor(ga
     assert "garden:almanac" in taken.stdout
 
 
+@pytest.mark.slow
 def test_a_vendor_of_a_package_has_prices_and_words_for_effort(garden: Path, tmp_path: Path) -> None:
     """So a limit of money can be kept, and a word that it does not know is refused before anything is asked."""
     assert garden.is_dir()
@@ -457,6 +458,7 @@ PART = Vendor("part", NoSettings, _open)
 """
 
 
+@pytest.mark.slow
 def test_a_tool_of_a_named_file_is_called(site: Path, tmp_path: Path) -> None:
     """A role that names it gets its answers, and the recorded settings do not name the file."""
     install_part(site, tmp_path, Point.MODELS, COUNTING)

@@ -71,6 +71,7 @@ async def test_what_an_own_tool_stored_is_cited_and_verified(tmp_path: Path) -> 
     assert stored.endswith("---\nLisbon had 545,796 inhabitants in 2021.\n")
 
 
+@pytest.mark.slow
 async def test_a_figure_that_an_own_tool_did_not_store_is_found_out(tmp_path: Path) -> None:
     """The control: the same report with another figure is not supported."""
     run = await ask(tmp_path, REPORT.replace("545,796", "745,796"), [])
@@ -91,6 +92,7 @@ async def test_what_went_through_the_context_is_on_record_with_its_call(tmp_path
     assert without_marks(calls[2].content) == "no census of Atlantis in 2021; there are: Lisbon, Porto"
 
 
+@pytest.mark.slow
 async def test_people_see_what_an_own_tool_does(tmp_path: Path) -> None:
     """The words come from the tool and are in the journal, so that a process without the tool can show them."""
     run = await ask(tmp_path, REPORT, [])

@@ -204,6 +204,7 @@ def _end(request: Request) -> Turn:
     return says("", ("write_file", {"filepath": "report.md", "content": "# Tides\n\nNothing was found.\n"}))
 
 
+@pytest.mark.slow
 async def test_a_resumed_run_reads_what_it_read(tmp_path: Path) -> None:
     """The prompt with its list and the loaded text are the recorded ones, though the skill is gone and others came."""
     settings = with_skill(tmp_path)

@@ -88,6 +88,7 @@ async def test_links_of_sources_stand_below_the_references(tmp_path: Path) -> No
     assert calls(run)["finish_exploration"].data == {"interesting_links": list(links)}
 
 
+@pytest.mark.slow
 async def test_what_helpers_did_is_data(tmp_path: Path) -> None:
     """On disk with the call, and in the result."""
     ask = ("call_agent", {"agent_type": "searcher", "task_description": "Look.", "return_full_output": True})

@@ -174,6 +174,7 @@ async def test_without_a_sandbox_something_is_left_behind(mark: str, tmp_path: P
     assert left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 async def test_a_cancelled_command_is_gone(tier: str, mark: str, tmp_path: Path) -> None:
     """Cancelling leaves no process, no task and no open file."""
@@ -314,6 +315,7 @@ async def test_what_takes_too_much_is_stopped(tier: str, what: str, tmp_path: Pa
     assert list(cell.folder.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 async def test_a_file_and_a_process_have_bounds(tier: str, tmp_path: Path) -> None:
     """A sparse file of a terabyte and eight gigabytes of memory are refused by the kernel."""
@@ -355,6 +357,7 @@ async def test_calls_that_lead_deeper_into_the_kernel_are_refused(tier: str, tmp
     assert "42" in works
 
 
+@pytest.mark.slow
 async def test_landlock_is_a_second_wall_inside_bubblewrap(tmp_path: Path) -> None:
     """What the mounts would allow, such as a new name for the own process, Landlock refuses; without it, it is done."""
     async with room("bubblewrap", tmp_path) as cell:
@@ -385,6 +388,7 @@ async def test_usual_programs_work(tier: str, tmp_path: Path) -> None:
     assert "logged" in stated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 async def test_there_is_no_terminal(tier: str, tmp_path: Path) -> None:
     """Nothing can be typed into the terminal of whoever runs the engine."""
@@ -411,6 +415,7 @@ async def test_many_at_once(tier: str, tmp_path: Path) -> None:
         assert _open_files() == open_files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 async def test_what_was_written_is_told(tier: str, tmp_path: Path) -> None:
     """New and changed files of the run's folder are listed, untouched and the engine's own are not."""

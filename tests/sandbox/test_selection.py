@@ -156,6 +156,7 @@ def _notes(folder: Path) -> list[Path]:
     return list(folder.glob("sandbox-*.json"))
 
 
+@pytest.mark.slow
 async def test_an_attestation_is_kept_for_this_host(tmp_path: Path) -> None:
     """The second start believes the first; a damaged note, or one that did not hold, is not believed."""
     if not candidates():

@@ -368,6 +368,7 @@ async def test_part_of_a_large_thread(recorded: str) -> None:
     assert ": 50 of 485 shown.\n" in await replay(recorded, HnCommentsTool, story_id=26312516)
 
 
+@pytest.mark.slow
 async def test_comments_that_are_not_recorded(recorded: str) -> None:
     """Stories of the day have ids of comments that are absent: none shown, and said so."""
     content = await replay(recorded, HnCommentsTool, story_id=49251411)

@@ -81,6 +81,7 @@ async def test_a_folder_is_researched_with_no_service_at_all(tmp_path: Path) -> 
     )
 
 
+@pytest.mark.slow
 async def test_in_chinese(tmp_path: Path) -> None:
     """A Chinese question over Chinese notes gets a Chinese report with their sentences."""
     folder = write(tmp_path / "笔记", NOTES)

@@ -81,6 +81,7 @@ async def test_idle_workers_make_room() -> None:
         assert (await parser.parse("json", b"[]")).text == "[]"
 
 
+@pytest.mark.slow
 async def test_entries_of_a_feed_are_values() -> None:
     """Each is an object with its time in seconds; what an entry does not have is empty."""
     async with Parser() as parser:
@@ -159,6 +160,7 @@ async def test_a_page_that_takes_too_long() -> None:
     assert children() == before
 
 
+@pytest.mark.slow
 async def test_a_cancelled_reading() -> None:
     """Who is cancelled leaves no worker busy behind."""
     before = children()

@@ -61,6 +61,7 @@ def test_another_number_is_not_found(number: int, change: int) -> None:
     assert _verdict(f"It had {''.join(digits)} things", f"There were {number + 1_000_000:,} things.") == "not_found"
 
 
+@pytest.mark.slow
 @FEW
 @given(st.dates(date(1990, 1, 1), date(2099, 12, 31)))
 def test_a_date_equals_itself_in_every_form(day: date) -> None:

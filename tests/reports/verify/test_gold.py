@@ -48,6 +48,7 @@ def test_what_no_program_sees_is_not_claimed(row: dict[str, str]) -> None:
     assert _verdicts(row["text"]) == [row["verdict"]]
 
 
+@pytest.mark.slow
 def test_a_fault_is_explained() -> None:
     """Every finding that is not there says in which sources it was sought, for the writer to mend it."""
     for row in PLANTED:
