@@ -232,26 +232,29 @@ def build_app() -> App:
         help="Every setting, its value, and where it comes from.",
     )
     app.command(config)
-    runs = App(name="runs", help="List runs, newest last; or remove, export and import them.")
-    runs.default(list_runs)
-    for name, (place, words) in COMMANDS_OF_RUNS.items():
-        runs.command(f"explorer.cli.{place}", name=name, help=words)
-    app.command(runs)
-    report = App(name="report", help="Print a run's report; or list and show those of the library.")
-    report.default(print_report_of_run)
-    for name, (place, words) in COMMANDS_OF_REPORTS.items():
-        report.command(f"explorer.cli.{place}", name=name, help=words)
-    app.command(report)
-    for name, help_, commands in GROUPS_OF_COMMANDS:
+    groups = (
+        ("runs", "List runs, newest last; or remove, export and import them.", list_runs, COMMANDS_OF_RUNS),
+        (
+            "report",
+            "Print a run's report; or list and show those of the library.",
+            print_report_of_run,
+            COMMANDS_OF_REPORTS,
+        ),
+        *((name, words, None, commands) for name, words, commands in GROUPS_OF_COMMANDS),
+        (
+            "skills",
+            "List the skills that agents may load; or show, check and make one.",
+            list_all_skills,
+            COMMANDS_OF_SKILLS,
+        ),
+    )
+    for name, help_, default, commands in groups:
         group = App(name=name, help=help_)
+        if default is not None:
+            group.default(default)
         for word, (place, words) in commands.items():
             group.command(f"explorer.cli.{place}", name=word, help=words)
         app.command(group)
-    skills = App(name="skills", help="List the skills that agents may load; or show, check and make one.")
-    skills.default(list_all_skills)
-    for name, (place, words) in COMMANDS_OF_SKILLS.items():
-        skills.command(f"explorer.cli.{place}", name=name, help=words)
-    app.command(skills)
     app.command(ask_anyway, name="ask")
     app.default(ask)
     return app
