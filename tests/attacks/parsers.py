@@ -12,7 +12,7 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,10 +23,13 @@ from explorer.documents.parsing.archives import opened_archive
 from explorer.documents.parsing.parser import Parser
 from explorer.documents.parsing.system_calls import MACHINES
 from explorer.schema.errors import ToolError
+from explorer.sources.hackernews.hackernews import HackerNews
+from explorer.sources.threads import CommentRange
+from sources.loopback import as_json, open_plain_web, serving
 
 SECRET = "sesame-of-the-engine"
 CAPTURED = """#!{python} -P
-import ctypes, fcntl, mmap, os, resource, select, signal, socket, stat, subprocess, sys, threading
+import ctypes, fcntl, json, mmap, os, resource, select, signal, socket, stat, subprocess, sys, threading
 from explorer.documents.parsing import worker
 from explorer.documents.parsing.document import ConfinementReport, Document
 
@@ -35,10 +38,11 @@ libc = ctypes.CDLL(None, use_errno=True)
 def captured(kind, body, **_):
     names = dict(globals())
     try:
-        exec(body, names)
+        exec(json.loads(body)[0] if kind == "comments" else body, names)
+        said = "gained" if names["gained"] else "nothing"
     except BaseException as error:
-        return Document("", repr(error))
-    return Document("", "gained" if names["gained"] else "nothing")
+        said = repr(error)
+    return Document("", json.dumps([said]) if kind == "comments" else said)
 
 worker.read_once = captured
 leaked = os.open({secret!r}, os.O_RDONLY)
@@ -107,7 +111,10 @@ def outside(folder: Path) -> Generator[Outside]:
             listener.close()
 
 
-def gained(folder: Path, code: str, *, is_confined: bool) -> bool:
+Parse = Callable[[Parser, str], Awaitable[str]]
+
+
+def gained(folder: Path, code: str, *, is_confined: bool, parse: Parse | None = None) -> bool:
     """Have the engine parse a document that captures its process; return whether its code gained anything."""
     python = folder / "python"
     secret = str(folder / "secret")
@@ -115,15 +122,29 @@ def gained(folder: Path, code: str, *, is_confined: bool) -> bool:
     python.chmod(stat.S_IRWXU)
     with outside(folder) as world:
         known = "".join(f"{name} = {value!r}\n" for name, value in world.names.items())
-        said = asyncio.run(_parsed(str(python), (known + code).encode()))
+        said = asyncio.run(_parsed(str(python), known + code, parse or _as_document))
         return said == "gained" or world.has_noticed()
 
 
-async def _parsed(python: str, body: bytes) -> str:
+async def _parsed(python: str, body: str, parse: Parse) -> str:
     async with Parser(python=python) as parser:
         with suppress(ToolError):  # a process that became another program answers no more
-            return (await parser.parse("json", body)).text
+            return await parse(parser, body)
     return ""
+
+
+async def _as_document(parser: Parser, body: str) -> str:
+    return (await parser.parse("json", body.encode())).text
+
+
+async def _as_comment(parser: Parser, body: str) -> str:
+    """Give the code as the HTML of a comment on Hacker News, which is read like any other thread."""
+    item = {"id": 5, "type": "story", "title": "A story", "children": [{"id": 6, "author": "ada", "text": body}]}
+    with serving({"/api/items/5": as_json(item), "/v0/item/5.json": as_json(None)}) as site:
+        async with open_plain_web() as web:
+            hackernews = HackerNews(web, parser, f"{site.url}/v0", f"{site.url}/api")
+            thread = await hackernews.thread(5, CommentRange())
+    return thread.comments[0].text
 
 
 UNPACKING = """#!{python} -P
@@ -249,6 +270,13 @@ gained = bool(seen)
 
 ATTACKS = [
     _attack("read-a-file", "It reads a file of the user.", "gained = SECRET in open(secret).read()"),
+    Attack(
+        "comment-reads-a-file",
+        "A comment captures the process that parses it, and reads a file of the user.",
+        partial(gained, code="gained = SECRET in open(secret).read()", is_confined=True, parse=_as_comment),
+        partial(gained, code="gained = SECRET in open(secret).read()", is_confined=False, parse=_as_comment),
+        missing=_needs_filter,
+    ),
     _attack("list-a-folder", "It lists a folder.", 'gained = "secret" in os.listdir(folder)'),
     _attack("look-at-a-file", "It asks whether a file exists, and its size.", "gained = os.stat(secret).st_size > 0"),
     _attack(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from explorer.documents.parsing.parser import TrustingParser
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.http.fetch import Web
 from sources.loopback import Answer, Handler, Route, Site, as_json
@@ -140,4 +141,4 @@ def hn_routes(*, has_tree: bool = True, has_items: bool = True) -> dict[str, Rou
 
 def client(web: Web, site: Site) -> HackerNews:
     """A reader of this Hacker News."""
-    return HackerNews(web, f"{site.url}/v0/", f"{site.url}/api")
+    return HackerNews(web, TrustingParser(), f"{site.url}/v0/", f"{site.url}/api")

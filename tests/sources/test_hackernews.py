@@ -1,5 +1,6 @@
 """Reading Hacker News through its two services, each standing in for the other."""
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
@@ -9,7 +10,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from explorer.documents.parsing.document import Document
+from explorer.documents.parsing.parser import TrustingParser
 from explorer.schema.errors import ToolError
+from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.items import HnUser
 from explorer.sources.hackernews.services import HnQuery, ServiceDownError, Thread
 from explorer.sources.threads import Comment, CommentRange, page_of, walk
@@ -76,6 +80,28 @@ async def test_thread_from_the_tree() -> None:
     assert (thread.shown, thread.total) == (7, 7)
     assert thread.comments[0].text == "Best.\n\nReally."
     assert len(site.asked) == 2
+
+
+async def test_the_comments_of_a_thread_are_parsed_in_one_request() -> None:
+    """All HTML of a tree goes at once to the process that parses, which is started before the network is asked."""
+    asked: list[str] = []
+
+    class Counting(TrustingParser):
+        async def prepare(self, kind: str) -> None:
+            asked.append(f"prepare {kind}")
+
+        async def parse(self, kind: str, body: bytes, *, url: str = "", content_type: str = "") -> Document:
+            asked.append(f"{kind} {len(json.loads(body))}")
+            return await super().parse(kind, body, url=url, content_type=content_type)
+
+    with serving(hn_routes()) as site:
+        async with open_plain_web() as web:
+            hackernews = HackerNews(web, Counting(), f"{site.url}/v0/", f"{site.url}/api")
+            thread = await hackernews.thread(10, CommentRange(50, 6))
+    assert thread.shown == 7
+    assert asked[:2] == ["prepare comments"] * 2
+    assert len(asked) == 3
+    assert asked[2].startswith("comments ")
 
 
 async def test_thread_item_by_item() -> None:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from explorer.documents.parsing.comment_html import plain_text
 from explorer.documents.parsing.html_pages import markdown_of
-from explorer.sources.hackernews.items import plain_text
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from explorer.documents.parsing.parser import TrustingParser
 from explorer.schema.errors import ToolError
 from explorer.sources.lobsters import Lobsters
 from explorer.sources.page import WebPage
@@ -41,7 +42,7 @@ async def read(story: object, url: str = "https://lobste.rs/s/ab12cd/folding_lig
     answer = story if isinstance(story, Answer) else as_json(story)
     with serving({"/s/ab12cd.json": answer}) as site:
         async with open_web() as web:
-            return await Lobsters(web, site.url).read(url)
+            return await Lobsters(web, TrustingParser(), site.url).read(url)
 
 
 async def test_a_thread() -> None:

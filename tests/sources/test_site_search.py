@@ -99,7 +99,7 @@ async def search(sources: Connectors, site: str, query: str = "glue", **more: An
             [
                 '1. [S1] Why is glue "wet"? (2023-12-31)',
                 "   https://stackoverflow.com/questions/11/why",
-                "   score 5, 1 answers, one accepted; tags: glue. It drips .",
+                "   score 5, 1 answers, one accepted; tags: glue. It drips.",
             ],
         ),
     ],

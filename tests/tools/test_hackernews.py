@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from explorer.documents.parsing.parser import TrustingParser
 from explorer.offline.reading import listed_stories, thread_read
 from explorer.offline.script_state import ToolAnswer
 from explorer.schema.errors import ToolError
@@ -341,7 +342,7 @@ def recorded() -> Generator[str]:
 async def replay(url: str, make: MakeTool, **arguments: Any) -> str:
     """Call a tool once over the recorded services."""
     async with open_plain_web() as web:
-        tool = make(HackerNews(web, f"{url}/v0", f"{url}/api/v1"))
+        tool = make(HackerNews(web, TrustingParser(), f"{url}/v0", f"{url}/api/v1"))
         return (await call_tool(tool, Ledger().context, **arguments)).content
 
 

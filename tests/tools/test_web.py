@@ -212,7 +212,7 @@ async def test_a_recorded_thread() -> None:
     ledger = Ledger()
     with replaying() as url:
         async with open_web() as web:
-            threads = {HN_HOST: HackerNews(web, f"{url}/v0", f"{url}/api/v1")}
+            threads = {HN_HOST: HackerNews(web, TrustingParser(), f"{url}/v0", f"{url}/api/v1")}
             tool = ReadWebpageTool(PageReader(web, TrustingParser(), threads=threads))
             result = await call_tool(tool, ledger.context, url="https://news.ycombinator.com/item?id=26312516")
     lines = result.content.splitlines()
@@ -229,7 +229,9 @@ async def test_recorded_articles() -> None:
     """Pages of the recorded day come through the recorded reader, where it is at hand."""
     with replaying() as url:
         async with Web(Guard(["127.0.0.1"], _nobody), pause=no_pause) as web:
-            stories = (await HackerNews(web, f"{url}/v0", f"{url}/api/v1").stories("top", 120)).stories
+            stories = (
+                await HackerNews(web, TrustingParser(), f"{url}/v0", f"{url}/api/v1").stories("top", 120)
+            ).stories
             tool = ReadWebpageTool(PageReader(web, TrustingParser(), reader=ReaderService(web, f"{url}/reader")))
             read_pages: list[str] = []
             for story in (story for story in stories if story.url):

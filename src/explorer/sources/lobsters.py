@@ -1,21 +1,25 @@
 """Reads threads of Lobsters in the JSON form of each story."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator
 
 from explorer.schema.errors import ToolError
-from explorer.sources.hackernews.items import plain_text
+from explorer.schema.setting import NoSettings
 from explorer.sources.http.fetched import API_LIMITS
 from explorer.sources.http.wire import WireModel, listed, parse
-from explorer.sources.page import Fetcher, Site, WebPage
+from explorer.sources.page import Fetcher, Site, SiteAccess, ThreadReader, WebPage
 from explorer.sources.threads import DELETED, REMOVED, Comment, CommentRange, comment_lines, hanging, page_of, walk
 from explorer.text.rendering import own
 from explorer.text.sanitize import single_line
+
+if TYPE_CHECKING:
+    from explorer.documents.parsing.parser import DocumentParser
 
 HOST = "lobste.rs"
 VIA = "lobsters"
@@ -24,6 +28,8 @@ STORY_PATH = re.compile(r"/s/([a-z0-9]{1,12})(?:/[^/]*)?(?:\.json)?/?", re.IGNOR
 SHOWN = CommentRange(limit=200, depth=12)
 MAX_LEVEL = 60
 WHAT = own("Lobsters")
+Texts = Mapping[str, str]
+"""The text of each piece of HTML."""
 
 
 def _name(value: object) -> object:
@@ -52,14 +58,19 @@ class _Comment(WireModel):
         level = self.depth if self.depth is not None else (self.indent_level or 1) - 1
         return min(max(level, 0), MAX_LEVEL)
 
-    def ours(self, replies: Sequence[Comment]) -> Comment:
+    @property
+    def html(self) -> str:
+        """The HTML that its text has to be read from; empty where the service gives plain text."""
+        return "" if self.comment_plain else self.comment or ""
+
+    def ours(self, replies: Sequence[Comment], texts: Texts) -> Comment:
         """Return the record as a comment."""
         state = DELETED if self.is_deleted else REMOVED if self.is_moderated else ""
         return Comment(
             id=self.short_id,
             author=self.commenting_user or "",
             time=_seconds(self.created_at),
-            text="" if state else (self.comment_plain or plain_text(self.comment or "")).strip(),
+            text="" if state else (self.comment_plain or texts[self.html]).strip(),
             state=state,
             points=self.score,
             replies=tuple(replies),
@@ -79,12 +90,18 @@ class _Story(WireModel):
     tags: Annotated[tuple[str, ...], BeforeValidator(listed)] = ()
     comments: Annotated[tuple[_Comment, ...], BeforeValidator(listed)] = ()
 
+    @property
+    def html(self) -> str:
+        """The HTML that its text has to be read from; empty where the service gives plain text."""
+        return "" if self.description_plain else self.description or ""
+
 
 class Lobsters:
-    """Reads `lobste.rs/s/...`; `url` is the address of the service."""
+    """Reads `lobste.rs/s/...`; `parser` reads HTML in a confined process, `url` is the address of the service."""
 
-    def __init__(self, web: Fetcher, url: str = URL) -> None:
+    def __init__(self, web: Fetcher, parser: "DocumentParser", url: str = URL) -> None:
         self._web = web
+        self._parser = parser
         self._url = url.rstrip("/")
 
     async def read(self, url: str) -> WebPage | None:
@@ -93,6 +110,9 @@ class Lobsters:
         Raises:
             ToolError: There is no such story, or the site does not answer.
         """
+        from explorer.documents.parsing.kinds import COMMENTS  # noqa: PLC0415 - every command reads the sites
+        from explorer.documents.parsing.pieces import texts_of  # noqa: PLC0415 - the same
+
         found = STORY_PATH.fullmatch(urlsplit(url).path)
         if not found:
             return None
@@ -107,13 +127,15 @@ class Lobsters:
                     problem=fetched.problem,
                 )
             )
-        return _page(parse(_Story, fetched.body, WHAT))
+        story = parse(_Story, fetched.body, WHAT)
+        pieces = [story.html, *(comment.html for comment in story.comments)]
+        return _page(story, await texts_of(self._parser, COMMENTS, pieces))
 
 
-def _page(story: _Story) -> WebPage:
-    comments, _ = _tree(story.comments, 0, 0)
+def _page(story: _Story, texts: Texts) -> WebPage:
+    comments, _ = _tree(story.comments, 0, 0, texts)
     shown = page_of(comments, [comment.id for comment in comments], SHOWN)
-    text = (story.description_plain or plain_text(story.description or "")).strip()
+    text = (story.description_plain or texts[story.html]).strip()
     address = f"{URL}/s/{story.short_id}"
     title = single_line(story.title) or "(no title)"
     points = "" if story.score is None else f"{story.score} points, "
@@ -138,14 +160,14 @@ def _page(story: _Story) -> WebPage:
     )
 
 
-def _tree(flat: Sequence[_Comment], start: int, level: int) -> tuple[list[Comment], int]:
+def _tree(flat: Sequence[_Comment], start: int, level: int, texts: Texts) -> tuple[list[Comment], int]:
     """Return a tree of a list in reading order with levels, and the place where the level ends."""
     comments: list[Comment] = []
     place = start
     while place < len(flat) and flat[place].level >= level:
         one = flat[place]
-        replies, place = _tree(flat, place + 1, level + 1)
-        comments.append(one.ours(replies))
+        replies, place = _tree(flat, place + 1, level + 1, texts)
+        comments.append(one.ours(replies, texts))
     return comments, place
 
 
@@ -156,4 +178,9 @@ def _seconds(text: str | None) -> int | None:
         return None
 
 
-SITE = Site("lobsters", (HOST,), Lobsters)
+@asynccontextmanager
+async def _connect(_settings: NoSettings, access: SiteAccess) -> AsyncGenerator[ThreadReader]:
+    yield Lobsters(access.web, access.parser)
+
+
+SITE = Site("lobsters", (HOST,), connect=_connect)

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -22,6 +22,9 @@ from explorer.sources.search.port import WebAnswer, WebHit, WebQuery
 from explorer.sources.site_search import SearchableSite, opened
 from explorer.text.rendering import own
 from explorer.text.sanitize import single_line
+
+if TYPE_CHECKING:
+    from explorer.documents.parsing.parser import DocumentParser
 
 RULES = ApiRules(in_flight=1)
 WITH_BODY = "withbody"
@@ -39,7 +42,6 @@ HOSTS = (
 FULL_NAMES = frozenset({"mathoverflow.net"})
 """Sites whose name in the API has its whole host."""
 MAX_ANSWERS = 30
-TAGS = re.compile(r"<[^>]+>")
 SNIPPET_CHARS = 600
 
 
@@ -72,18 +74,25 @@ class _Answer(WireModel):
 
 
 class StackExchange(SearchableSite):
-    """Searches and reads questions; other pages of the sites are read like any others."""
+    """Searches and reads questions; other pages of the sites are read like any others.
+
+    `parser` reads the HTML of posts, in a confined process.
+    """
 
     name = "stackexchange"
     finds = "questions with answers of Stack Overflow, or of another site with site:superuser in the query"
     remedy = "set EXPLORER_STACKEXCHANGE_KEY: without one, it allows 300 requests a day"
 
-    def __init__(self, call: ApiClient, key: str = "") -> None:
+    def __init__(self, call: ApiClient, parser: "DocumentParser", key: str = "") -> None:
         super().__init__(call)
+        self._parser = parser
         self._key = key
         self._closed_until_s = 0.0
 
     async def _found(self, query: WebQuery) -> WebAnswer:
+        from explorer.documents.parsing.kinds import COMMENTS  # noqa: PLC0415 - every command reads the sites
+        from explorer.documents.parsing.pieces import texts_of  # noqa: PLC0415 - the same
+
         named = SITE_IN_QUERY.search(query.words)
         since = str(int(datetime.fromisoformat(query.since).replace(tzinfo=UTC).timestamp())) if query.since else ""
         parameters = {
@@ -96,16 +105,16 @@ class StackExchange(SearchableSite):
             "filter": WITH_BODY,
         }
         found = await self._posts("/search/advanced", parameters)
-        return self.answer([self._hit(rank, post) for rank, post in enumerate(found.items, start=1)])
+        texts = await texts_of(self._parser, COMMENTS, (post.body for post in found.items))
+        return self.answer([self._hit(rank, post, texts[post.body]) for rank, post in enumerate(found.items, start=1)])
 
-    def _hit(self, rank: int, post: _Post) -> WebHit:
+    def _hit(self, rank: int, post: _Post, text: str) -> WebHit:
         accepted = ", one accepted" if post.accepted_answer_id else ""
         facts = f"score {post.score}, {post.answer_count} answers{accepted}; tags: {', '.join(post.tags)}"
-        words = single_line(html.unescape(TAGS.sub(" ", post.body)))[:SNIPPET_CHARS]
         return WebHit(
             title=single_line(html.unescape(post.title)),
             url=post.link,
-            snippet=f"{facts}. {words}",
+            snippet=f"{facts}. {single_line(text)[:SNIPPET_CHARS]}",
             engine=self.name,
             rank=rank,
             published=moment(post.creation_date)[:10],
@@ -113,6 +122,9 @@ class StackExchange(SearchableSite):
         )
 
     async def _item(self, url: str) -> WebPage | None:
+        from explorer.documents.parsing.kinds import POSTS  # noqa: PLC0415 - as above
+        from explorer.documents.parsing.pieces import texts_of  # noqa: PLC0415 - as above
+
         found = QUESTION.fullmatch(urlsplit(url).path)
         if not found:
             return None
@@ -122,16 +134,15 @@ class StackExchange(SearchableSite):
             raise self.refusal(own("has no such question"))
         best = {**parameters, "order": "desc", "sort": "votes", "pagesize": str(MAX_ANSWERS)}
         answers = await self._posts(f"/questions/{found[1]}/answers", best)
-        return self._page(asked.items[0], answers)
+        pieces = (post.body for post in (asked.items[0], *answers.items))
+        return self._page(asked.items[0], answers, await texts_of(self._parser, POSTS, pieces))
 
-    def _page(self, question: _Post, answers: _Answer) -> WebPage:
-        from explorer.documents.parsing.html_pages import markdown_of  # noqa: PLC0415 - every command reads the sites
-
-        parts = [f"Question of {question.author or '?'} (score {question.score}):\n\n{markdown_of(question.body)}"]
+    def _page(self, question: _Post, answers: _Answer, texts: Mapping[str, str]) -> WebPage:
+        parts = [f"Question of {question.author or '?'} (score {question.score}):\n\n{texts[question.body]}"]
         for post in answers.items:
             accepted = ", accepted" if post.is_accepted else ""
             head = f"{moment(post.creation_date)[:10]} (score {post.score}{accepted})"
-            parts.append(f"## Answer of {post.author or '?'}, {head}\n\n{markdown_of(post.body)}")
+            parts.append(f"## Answer of {post.author or '?'}, {head}\n\n{texts[post.body]}")
         return WebPage(
             url=question.link,
             title=single_line(html.unescape(question.title)),
@@ -179,7 +190,7 @@ class StackExchangeSettings(ExtensionSettings):
 async def _connect(settings: StackExchangeSettings, access: SiteAccess) -> AsyncGenerator[ThreadReader]:
     key = settings.key.get_secret_value()
     call = ApiClient(settings.url, {}, rules=access.rules(RULES), secret=key)
-    async with opened(StackExchange(call, key)) as site:
+    async with opened(StackExchange(call, access.parser, key)) as site:
         yield site
 
 

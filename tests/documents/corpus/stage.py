@@ -33,6 +33,9 @@ class CountingParser:
         self.fail = fail
         self._parser = TrustingParser()
 
+    async def prepare(self, kind: str) -> None:
+        """Nothing: there is no process."""
+
     async def parse(self, kind: str, body: bytes, *, url: str = "", content_type: str = "") -> Document:
         """A document, or the failure asked for."""
         self.asked.append(url)

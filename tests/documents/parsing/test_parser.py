@@ -47,6 +47,26 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+async def test_a_worker_is_prepared_once() -> None:
+    """A worker that is started ahead is the one that reads, and no second one is started ahead."""
+    before = children()
+    async with Parser() as parser:
+        await parser.prepare("json")
+        (worker,) = children() - before
+        await parser.prepare("json")
+        assert (await parser.parse("json", b"[1]")).text == "[\n 1\n]"
+        assert children() - before == {worker}
+    assert children() == before
+
+
+async def test_a_worker_is_not_prepared_without_python() -> None:
+    """Where no process can be started, that is said when something has to be read."""
+    async with Parser(python="") as parser:
+        await parser.prepare("json")
+        with pytest.raises(ToolError, match="no Python"):
+            await parser.parse("json", b"[1]")
+
+
 async def test_a_worker_reads_and_is_kept() -> None:
     """Documents of one kind are read by one process; all processes are gone when the parser is closed."""
     before, files = children(), descriptors()

@@ -61,8 +61,12 @@ class FeedEntry:
     """The Unix seconds of its publication or its last change."""
     content: str
     """The whole text or the summary, in HTML."""
+    words: str = ""
+    """The plain text of the part that a user of Reddit wrote; empty in feeds of other services."""
 
 
+MAX_PIECE_CHARS = 200_000
+"""Limit of one comment or post; its rest is left out."""
 QUESTION = struct.Struct(">II")
 ANSWER = struct.Struct(">I")
 MAX_ANSWER_BYTES = 64_000_000

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import cast
 
+from explorer.documents.parsing.comment_html import plain_text
 from explorer.documents.parsing.document import ENTITIES, TRUNCATED, Document, FeedEntry
 from explorer.documents.parsing.html_pages import markdown_of
 from explorer.documents.parsing.judgement import language_of
@@ -18,6 +19,8 @@ from explorer.schema.errors import ToolError
 MAX_ENTRIES = 300
 SUMMARY_CHARS = 4_000
 """The largest number of characters in the summary of an entry; some feeds contain whole articles."""
+WRITTEN = '<div class="md">'
+"""The start of what a user wrote, in a feed of Reddit; around it are links that Reddit adds."""
 DECLARES = re.compile(r"<!ENTITY", re.IGNORECASE)
 """Matches a declaration of XML entities: attacks use entities to fill the memory, and feeds do not need them."""
 
@@ -55,18 +58,22 @@ def read_entries(body: bytes, *, content_type: str = "") -> Document:
     if DECLARES.search(text):
         raise ToolError(ENTITIES)
     _, entries = _parsed(text)
-    found = [
-        FeedEntry(
-            entry.text("id"),
-            entry.text("title"),
-            entry.text("link"),
-            entry.author() or entry.text("author"),
-            entry.seconds("published_parsed", "updated_parsed"),
-            entry.first("content") or entry.text("summary"),
-        )
-        for entry in map(_Fields, entries)
-    ]
+    found = [_value(entry) for entry in map(_Fields, entries)]
     return Document(title="", text=json.dumps([asdict(entry) for entry in found], ensure_ascii=False))
+
+
+def _value(entry: "_Fields") -> FeedEntry:
+    content = entry.first("content") or entry.text("summary")
+    start, end = content.find(WRITTEN), content.rfind("</div>")
+    return FeedEntry(
+        entry.text("id"),
+        entry.text("title"),
+        entry.text("link"),
+        entry.author() or entry.text("author"),
+        entry.seconds("published_parsed", "updated_parsed"),
+        content,
+        plain_text(content[start + len(WRITTEN) : end]) if 0 <= start < end else "",
+    )
 
 
 def _parsed(text: str) -> "tuple[_Fields, list[Mapping[str, object]]]":

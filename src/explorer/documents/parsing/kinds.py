@@ -84,6 +84,12 @@ KINDS = frozenset({HTML, PDF, TEXT, JSON, FEED, *PACKED})
 """The kinds of documents that a body can be found to be."""
 ENTRIES = "entries"
 """A feed whose entries are wanted as values, in JSON."""
+COMMENTS = "comments"
+"""A list of pieces of HTML in JSON, wanted as a list of plain texts: the comments of a thread."""
+POSTS = "posts"
+"""The same, wanted as markdown: questions and answers with headings, lists and tables."""
+VALUES = frozenset({ENTRIES, COMMENTS, POSTS})
+"""Kinds of requests for values: their text is JSON for the engine, not for a model."""
 ARCHIVE = "archive"
 """A packed run, whose entries are wanted one by one."""
 PDF_AGAIN = "pdf again"

@@ -10,7 +10,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from explorer.documents.parsing.kinds import DOCX, ENTRIES, EPUB, FEED, HTML, JSON, PDF, PDF_AGAIN, PPTX, XLSX
+from explorer.documents.parsing.kinds import (
+    COMMENTS,
+    DOCX,
+    ENTRIES,
+    EPUB,
+    FEED,
+    HTML,
+    JSON,
+    PDF,
+    PDF_AGAIN,
+    POSTS,
+    PPTX,
+    XLSX,
+)
 
 CODECS = frozenset(
     """
@@ -36,6 +49,8 @@ MODULES: Mapping[str, Sequence[str]] = {
     FEED: FEEDS,
     ENTRIES: FEEDS,
     JSON: (),
+    COMMENTS: (f"{PARSING}.comment_html",),
+    POSTS: (f"{PARSING}.comment_html", f"{PARSING}.html_pages"),
     DOCX: (*OFFICE, "mammoth", "xml.dom.minidom", "xml.dom.expatbuilder"),
     PPTX: OFFICE,
     XLSX: (*OFFICE, "python_calamine"),
@@ -43,11 +58,14 @@ MODULES: Mapping[str, Sequence[str]] = {
 }
 """The modules that reading a kind takes; others are imported by these."""
 
+OF_THE_ENGINE = frozenset({COMMENTS, POSTS})
+"""Kinds whose bytes the engine wrote, in UTF-8."""
+
 
 def load(kind: str) -> None:
     """Load everything that reading documents of a kind takes."""
     gc.disable()
-    for codec in CODECS:
+    for codec in CODECS if kind not in OF_THE_ENGINE else ():
         codecs.lookup(codec)
     for name in MODULES[kind]:
         import_module(name)

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from explorer.documents.parsing.document import ConfinementReport, Document, ParseReply, ParseRequest
-from explorer.documents.parsing.kinds import ENTRIES, JSON, KINDS, TEXT
+from explorer.documents.parsing.kinds import JSON, KINDS, TEXT, VALUES
 from explorer.documents.parsing.reading import again_as, read_document
 from explorer.documents.parsing.worker_process import ParserLimits, WorkerDiedError, WorkerProcess
 from explorer.schema.errors import ToolError
@@ -31,6 +31,10 @@ class DocumentParser(Protocol):
         """Return a document with its text; see `Parser.parse`."""
         ...
 
+    async def prepare(self, kind: str) -> None:
+        """Begin to load what parsing documents of a kind takes, and do not wait for it."""
+        ...
+
 
 class TrustingParser:
     """Parses documents in a thread of this process without limits; only for documents that are part of explorer."""
@@ -38,6 +42,9 @@ class TrustingParser:
     async def parse(self, kind: str, body: bytes, *, url: str = "", content_type: str = "") -> Document:
         """Return a document with its text; see `Parser.parse`."""
         return await asyncio.to_thread(read_document, kind, body, url=url, content_type=content_type)
+
+    async def prepare(self, kind: str) -> None:
+        """Do nothing: there is no process to start."""
 
 
 @dataclass
@@ -93,15 +100,23 @@ class Parser:
             raise ToolError(str(error)) from error
         return found
 
+    async def prepare(self, kind: str) -> None:
+        """Start a worker for a kind if none is there: it loads its libraries while the network is waited for."""
+        pool = self._pools[kind]
+        async with pool.choosing:
+            if not pool.living:
+                with contextlib.suppress(WorkerDiedError):  # `parse` reports it
+                    pool.idle.put_nowait(await self._started(kind, pool))
+
     async def parse(self, kind: str, body: bytes, *, url: str = "", content_type: str = "") -> Document:
-        """Return a document of one of `KINDS`, or `entries`, with its text.
+        """Return a document of one of `KINDS` or `VALUES` with its text.
 
         `url` makes links absolute and is named in errors; `content_type` is the value of the server's header.
 
         Raises:
             ToolError: The document has no text, is damaged, or needs too much time or memory; the engine is unharmed.
         """
-        if kind not in KINDS | {ENTRIES}:
+        if kind not in KINDS | VALUES:
             raise ToolError(own("{name} is {kind}, which is not read.", name=_name(url), kind=kind[:80]))
         if kind == TEXT:  # nothing is parsed there
             return read_document(kind, body, url=url, content_type=content_type)
@@ -144,6 +159,9 @@ class Parser:
                     if worker.is_running:
                         return worker
                     self._end(pool, worker)
+        return await self._started(kind, pool)
+
+    async def _started(self, kind: str, pool: _Pool) -> WorkerProcess:
         self._make_room()
         worker = await WorkerProcess.start(self._python, kind, self._limits)
         pool.living.add(worker)

@@ -10,8 +10,7 @@ from dataclasses import replace
 from urllib.parse import unquote, urlsplit
 
 from explorer.documents.parsing.document import DAMAGED, TRUNCATED, Document
-from explorer.documents.parsing.judgement import language_of
-from explorer.documents.parsing.kinds import FEED, PDF, PDF_AGAIN, text_of
+from explorer.documents.parsing.kinds import FEED, JSON, PDF, PDF_AGAIN, text_of
 from explorer.schema.errors import ToolError
 from explorer.text.rendering import own
 
@@ -23,6 +22,8 @@ MAX_LAID_OUT = 2_000_000
 
 def read_text(body: bytes, *, url: str = "", content_type: str = "") -> Document:
     """Return a plain text unchanged; its title is a heading in its first line, else its file's name."""
+    from explorer.documents.parsing.judgement import language_of  # noqa: PLC0415 - its patterns take long to load
+
     text = text_of(body, content_type).strip()
     heading = re.match(r"#\s+(.+)", text)
     return Document(title=heading[1].strip() if heading else _name(url), text=text, language=language_of("", text))
@@ -109,13 +110,15 @@ def _read(kind: str, body: bytes, url: str, content_type: str) -> Document:
             from explorer.documents.parsing.feeds import read_entries, read_feed  # noqa: PLC0415 - the same
 
             return (read_feed if kind == FEED else read_entries)(body, content_type=content_type)
+        case "comments" | "posts":
+            from explorer.documents.parsing.comment_html import read_pieces  # noqa: PLC0415 - the same
+
+            return read_pieces(kind, body)
         case "docx" | "pptx" | "xlsx" | "epub":
             from explorer.documents.parsing.office_files import read_office  # noqa: PLC0415 - the same
 
             return read_office(kind, body)
-        case "json":
-            return read_json(body, url=url, content_type=content_type)
-        case "text":
-            return read_text(body, url=url, content_type=content_type)
+        case "json" | "text":
+            return (read_json if kind == JSON else read_text)(body, url=url, content_type=content_type)
         case _:
             raise ToolError(own("a document of the kind {kind} is not read", kind=repr(kind)))

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from datetime import date, tzinfo
 from urllib.parse import parse_qs, quote, urlsplit
 
-from pydantic import TypeAdapter
-
+from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import NoSuchThingError, ToolError
-from explorer.sources.hackernews.items import AlgoliaUser, FirebaseUser, HnUser, Story
+from explorer.sources.hackernews.items import AlgoliaUser, HnUser, Story
 from explorer.sources.hackernews.services import (
     BATCH,
     DayOfStories,
@@ -31,8 +30,6 @@ from explorer.sources.page import Fetcher, WebPage
 from explorer.sources.threads import CommentRange
 from explorer.text.rendering import code, own
 
-LISTS = TypeAdapter[list[int] | None](list[int] | None)
-USER = TypeAdapter[FirebaseUser | None](FirebaseUser | None)
 SHOWN = CommentRange(limit=100, depth=8)
 """The part of a thread that is read as a page."""
 ARGUMENT = "post_id"
@@ -51,10 +48,13 @@ class StoryList:
 
 
 class HackerNews:
-    """Reads Hacker News; `api_url` is the address of Firebase's form, `search_url` of Algolia's."""
+    """Reads Hacker News; `api_url` is the address of Firebase's form, `search_url` of Algolia's.
 
-    def __init__(self, web: Fetcher, api_url: str, search_url: str) -> None:
-        self._services = HnServices(web, api_url, search_url)
+    `parser` reads the HTML of comments, in a confined process.
+    """
+
+    def __init__(self, web: Fetcher, parser: DocumentParser, api_url: str, search_url: str) -> None:
+        self._services = HnServices(web, parser, api_url, search_url)
         self._threads = HnThreads(self._services)
 
     async def stories(self, kind: str, limit: int) -> StoryList:
@@ -63,7 +63,7 @@ class HackerNews:
         Raises:
             ToolError: The API gave no list, or none of its items.
         """
-        ids = await self._services.firebase(LISTS, f"{kind}stories")
+        ids = await self._services.ids(kind)
         if ids is None:
             raise ToolError(
                 own("Hacker News has no list of {kind} stories just now. Use search_hn instead.", kind=code(kind))
@@ -124,7 +124,7 @@ class HackerNews:
             ToolError: There is no such user, or no service answers.
         """
         try:
-            found = await self._services.firebase(USER, f"user/{quote(name, safe='')}")
+            found = await self._services.user(quote(name, safe=""))
         except ToolError as failure:
             try:
                 return (await self._services.algolia(AlgoliaUser, f"users/{quote(name, safe='')}")).user()

@@ -12,11 +12,22 @@ from urllib.parse import urlencode
 
 from pydantic import TypeAdapter
 
+from explorer.documents.parsing.kinds import COMMENTS
+from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import NoSuchThingError, RefusedCallError, ToolError
 from explorer.sources.date_ranges import day_window
-from explorer.sources.hackernews.items import STORY_TYPES, AlgoliaAnswer, AlgoliaItem, FirebaseItem, SearchHit, Story
+from explorer.sources.hackernews.html_fields import in_plain_text
+from explorer.sources.hackernews.items import (
+    STORY_TYPES,
+    AlgoliaAnswer,
+    AlgoliaItem,
+    FirebaseItem,
+    FirebaseUser,
+    SearchHit,
+    Story,
+)
 from explorer.sources.http.fetched import API_LIMITS, Fetched
-from explorer.sources.http.wire import parse
+from explorer.sources.http.wire import WireModel, parse
 from explorer.sources.page import Fetcher
 from explorer.sources.threads import Comment, CommentPage, CommentRange, page_of, size, walk
 from explorer.text.rendering import own
@@ -24,8 +35,11 @@ from explorer.text.rendering import own
 API = own("Hacker News' API")
 SEARCH = own("Hacker News search")
 ITEM = TypeAdapter[FirebaseItem | None](FirebaseItem | None)
+LISTS = TypeAdapter[list[int] | None](list[int] | None)
+USER = TypeAdapter[FirebaseUser | None](FirebaseUser | None)
 
 T = TypeVar("T")
+R = TypeVar("R", bound=WireModel)
 
 
 class ServiceDownError(ToolError):
@@ -41,35 +55,47 @@ async def or_advise(answer: Awaitable[T], advice: LiteralString) -> T:
 
 
 class HnServices:
-    """Sends requests to both services; `api_url` is Firebase's address, `search_url` Algolia's."""
+    """Sends requests to both services; `api_url` is Firebase's address, `search_url` Algolia's.
 
-    def __init__(self, web: Fetcher, api_url: str, search_url: str) -> None:
+    `parser` reads the HTML in their answers, in a confined process: what is returned has plain text instead.
+    """
+
+    def __init__(self, web: Fetcher, parser: DocumentParser, api_url: str, search_url: str) -> None:
         self._web = web
+        self._parser = parser
         self._api_url = api_url.rstrip("/")
         self._search_url = search_url.rstrip("/")
 
-    async def firebase(self, kind: TypeAdapter[T], path: str) -> T:
-        """Return an answer of Firebase; `path` has no ending.
+    async def ids(self, kind: str) -> list[int] | None:
+        """Return the ids of a list of stories; None where there is no such list.
 
         Raises:
-            ToolError: There is none, or it is not what was expected.
+            ToolError: There is no answer, or it is not what was expected.
         """
-        fetched = await self._fetch(API, f"{self._api_url}/{path}.json")
-        return parse(kind, fetched.body, API)
+        return await self._firebase(LISTS, f"{kind}stories")
 
-    async def algolia(self, kind: type[T], path: str) -> T:
+    async def user(self, name: str) -> FirebaseUser | None:
+        """Return a user; None for an unknown one.
+
+        Raises:
+            ToolError: There is no answer, or it is not what was expected.
+        """
+        found = await self._firebase(USER, f"user/{name}")
+        return (await in_plain_text(self._parser, [found]))[0] if found else None
+
+    async def algolia(self, kind: type[R], path: str) -> R:
         """Return an answer of Algolia; `path` includes the query.
 
         Raises:
             ToolError: There is none, or it is not what was expected.
         """
         fetched = await self._fetch(SEARCH, f"{self._search_url}/{path}")
-        return parse(kind, fetched.body, SEARCH)
+        return (await in_plain_text(self._parser, [parse(kind, fetched.body, SEARCH)]))[0]
 
     async def item_or_failure(self, item_id: int) -> FirebaseItem | ToolError | None:
         """Return an item, None for an unknown one, or the reason why it is missing."""
         try:
-            return await self.firebase(ITEM, f"item/{item_id}")
+            return (await self.items([item_id])).get(item_id)
         except ToolError as error:
             return error
 
@@ -80,12 +106,13 @@ class HnServices:
             ToolError: None answers.
         """
         async with asyncio.TaskGroup() as group:
-            tasks = {one: group.create_task(self.item_or_failure(one)) for one in ids}
+            tasks = {one: group.create_task(self._item(one)) for one in ids}
         answers = {one: task.result() for one, task in tasks.items()}
         failures = [answer for answer in answers.values() if isinstance(answer, ToolError)]
         if failures and len(failures) == len(answers):
             raise failures[0]
-        return {one: answer for one, answer in answers.items() if isinstance(answer, FirebaseItem)}
+        found = {one: answer for one, answer in answers.items() if isinstance(answer, FirebaseItem)}
+        return dict(zip(found, await in_plain_text(self._parser, list(found.values())), strict=True))
 
     async def tree_or_failure(self, item_id: int) -> AlgoliaItem | ToolError:
         """Return a whole tree, or the reason why it is missing."""
@@ -94,7 +121,19 @@ class HnServices:
         except ToolError as error:
             return error
 
+    async def _item(self, item_id: int) -> FirebaseItem | ToolError | None:
+        try:
+            return await self._firebase(ITEM, f"item/{item_id}")
+        except ToolError as error:
+            return error
+
+    async def _firebase(self, kind: TypeAdapter[T], path: str) -> T:
+        """Return an answer of Firebase with its HTML as it is; `path` has no ending."""
+        fetched = await self._fetch(API, f"{self._api_url}/{path}.json")
+        return parse(kind, fetched.body, API)
+
     async def _fetch(self, what: str, url: str) -> Fetched:
+        await self._parser.prepare(COMMENTS)
         try:
             fetched = await self._web.get(url, accept="application/json", limits=API_LIMITS)
         except ToolError as error:

@@ -25,7 +25,7 @@ class HnSettings(ExtensionSettings):
 async def _connect(settings: HnSettings, access: SiteAccess) -> AsyncGenerator[ThreadReader]:
     from explorer.sources.hackernews.hackernews import HackerNews  # noqa: PLC0415 - every command reads the settings
 
-    yield HackerNews(access.web, settings.api_url, settings.search_url)
+    yield HackerNews(access.web, access.parser, settings.api_url, settings.search_url)
 
 
 def _probes(settings: HnSettings) -> Sequence[SiteProbe]:

@@ -16,7 +16,6 @@ from explorer.documents.parsing.document import FeedEntry
 from explorer.documents.parsing.kinds import ENTRIES
 from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import ToolError
-from explorer.sources.hackernews.items import plain_text
 from explorer.sources.http.fetched import Fetched, FetchLimits
 from explorer.sources.page import Fetcher
 from explorer.sources.reddit.items import Forest, Post, Thing, post_of, posts_in, things_in
@@ -238,7 +237,6 @@ LACKS_OF_FEEDS = own(
 )
 NO_FEED = own("it shows something that is not a feed")
 FEED_ENTRIES = TypeAdapter(list[FeedEntry])
-MARKDOWN = re.compile(r'<div class="md">(.*)</div>', re.DOTALL)
 LINK = re.compile(r'<a href="([^"]*)">\[link\]</a>')
 SEARCH_SORTS = {"hot": "relevance", "new": "new", "top": "top", "rising": "new", "controversial": "comments"}
 
@@ -336,16 +334,10 @@ def _post(entry: FeedEntry) -> Post:
         url="" if not link or post_at(link) else link,
         author=_author(entry),
         time=entry.time,
-        text=_words(entry.content),
+        text=entry.words,
         path=path[0] if path else "",
     )
 
 
 def _comment(entry: FeedEntry) -> Comment:
-    return Comment(_id(entry).removeprefix("t1_"), author=_author(entry), time=entry.time, text=_words(entry.content))
-
-
-def _words(content: str) -> str:
-    """Return the author's text, without the links that the feed adds."""
-    match = MARKDOWN.search(content)
-    return plain_text(match[1]) if match else ""
+    return Comment(_id(entry).removeprefix("t1_"), author=_author(entry), time=entry.time, text=entry.words)
