@@ -32,7 +32,7 @@ from explorer.schema.events import Source
 from explorer.text.words import sentence_ends
 
 CASES = Path(__file__).resolve().parents[1] / "tests" / "reports" / "verify" / "context"
-SETS = ("dev", "heldout")
+SETS = ("dev", "hard", "heldout")
 OWN_MARKS = re.compile(r"\s?\[\d+(?:,\s*\d+)*\]")
 """The citations that the systems of AttributionBench wrote themselves."""
 READ = datetime(2026, 4, 1, 8, tzinfo=UTC)
@@ -208,7 +208,11 @@ def main(words: Sequence[str]) -> int:
         print(json.dumps({name: [asdict(row) for row in table] for name, table in tables.items()}, indent=2))
         return 0
     print("\n\n".join(page(name, table) for name, table in tables.items()))
-    shown = results.get("dev", ()) if given.attribution is None else next(iter(results.values()))
+    shown = (
+        [one for name in ("dev", "hard") for one in results.get(name, ())]
+        if given.attribution is None
+        else next(iter(results.values()))
+    )
     if given.failures:
         print(f"\n{failures(shown)}")
     return 0

@@ -98,6 +98,56 @@ def test_a_name_in_the_place_of_another_raises_one(sentence: str) -> None:
     assert claim.verdict is Verdict.ELSEWHERE, claim.reason
 
 
+GAME = (
+    "Cup final\n\nIn the final, Redcastle beat Alder Town 3-1 on Saturday. Then Redcastle will play in the league, "
+    "while Alder Town must go down. It could cost 120 million. Women gained more from it than men. Kate Dunmore "
+    "refused to blame him."
+)
+TRAIN = (
+    "地铁2号线全长38.5公里，设26座车站；4号线尚未开工。校长韩雪梅说不难。副校长陆建国主管科研。"
+    "远山M3售价19.6万元，星途E5售价23.8万元。"
+)
+DAMS = (
+    "Zwei Talsperren\n\nDie Talsperre Eschbach fasst 46 Millionen Kubikmeter Wasser, die Talsperre Rautal nur 12 "
+    "Millionen. Eschbach wurde 1962 gebaut, Rautal schon 1911. Die Mauer von Rautal ist 38 Meter hoch."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "right"),
+    [
+        (GAME, "Alder Town beat Redcastle 3-1", "Alder Town was beaten by Redcastle 3-1"),
+        (GAME, "Alder Town will play in the league", "Redcastle will play in the league"),
+        (GAME, "Men gained more from it than women", "It is women who gained more from it"),
+        (GAME, "It will cost 120 million", "It might cost 120 million"),
+        (GAME, "Kate Dunmore blamed him", "Kate Dunmore did not blame him"),
+        (TRAIN, "4号线全长38.5公里", "2号线全长38.5公里"),
+        (TRAIN, "4号线已经开工", "4号线还没有开工"),
+        (TRAIN, "校长韩雪梅主管科研", "副校长陆建国主管科研"),
+        (TRAIN, "远山M3售价23.8万元", "星途E5售价238,000元"),
+        (DAMS, "Rautal wurde 1962 gebaut", "Im Jahr 1962 wurde Eschbach gebaut"),
+    ],
+)
+def test_the_same_words_of_another_one(text: str, wrong: str, right: str) -> None:
+    """Who beat whom, another subject, the other side of a comparison, `will` for `could`: in three languages."""
+    sources = {"S1": source("S1", text, language="")}
+    verdicts = [check(f"{one} [S1].", sources, {"S1": text}.get).claims[0].verdict for one in (wrong, right)]
+    assert verdicts[0] is Verdict.ELSEWHERE
+    assert verdicts[1] is not Verdict.ELSEWHERE
+
+
+POST = "Tell HN: My registrar let a stranger take an expired domain"
+
+
+@pytest.mark.parametrize(("title", "verdict"), [(POST, Verdict.SUPPORTED), ("The expired domain of mine", None)])
+def test_a_line_with_the_title_is_about_the_source(title: str, verdict: Verdict | None) -> None:
+    """The words of a title do not say which of a source's dates is meant; other words do."""
+    text = f"{POST}\n\n402 points, 119 comments, 2026-03-14\n\nA domain of mine expired on 2 March because of a card."
+    sources = {"S1": source("S1", text, title=POST)}
+    (claim,) = check(f"{title}: 402 points, 2026-03-14 [S1]", sources, {"S1": text}.get).claims
+    assert claim.verdict is (verdict or Verdict.ELSEWHERE), claim.reason
+
+
 def test_the_bench_reads_sentences_of_real_systems(tmp_path: Path) -> None:
     """A file of AttributionBench: own marks are taken away, and each sentence cites every reference."""
     path = tmp_path / "set.jsonl"
@@ -162,8 +212,10 @@ def test_agreement_counts_what_both_decide() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "least_found", "most_alarms"), [("dev", 0.9, 0.05), ("heldout", 0.8, 0.12)])
-def test_the_shares_of_both_sets(name: str, least_found: float, most_alarms: float) -> None:
+@pytest.mark.parametrize(
+    ("name", "least_found", "most_alarms"), [("dev", 0.9, 0.05), ("hard", 0.72, 0.05), ("heldout", 0.8, 0.12)]
+)
+def test_the_shares_of_the_sets(name: str, least_found: float, most_alarms: float) -> None:
     """The check does not fall behind the shares that docs/citation_check.md gives."""
     bench = _bench()
     *_, false, true = bench.rows(bench.answers(name))

@@ -172,3 +172,21 @@ def test_a_megabyte_is_read_at_once() -> None:
         assert _verdict("It cost $1.5 billion in 2024", text) == "supported"
         spent.append(time.process_time() - began)
     assert spent[1] < 20 * max(spent[0], 0.1)
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        ("It lasted for 220 minutes", "It lasted for 3 hours and 40 minutes."),
+        ("It lasted for a year and two months", "It lasted for 14 months."),
+        ("全体学生的 12% 来自国外", "国际学生占全体学生的百分之十二，比五年前多。"),
+        ("It began at 10:17 (UTC+8)", "It began at 02:17 UTC."),
+        ("She served from 1903 to 1931, that is for 28 years", "She served from 1903 to 1931."),
+        ("About 12,300 of the 24,600 volunteers got none", "There were 24,600 volunteers. Half of them got none."),
+        ("Der See fasst 46 Milliarden Liter", "Der See fasst 46 Millionen Kubikmeter."),
+        ("It is the largest of the three parks, with 2,085 square kilometres", "| Cleave | 2,085 km2 |"),
+    ],
+)
+def test_what_follows_from_a_figure_is_no_other_figure(claim: str, text: str) -> None:
+    """Times in two parts, zones, cubic metres, years between two years, parts of a whole, sets that are known."""
+    assert _verdict(claim, text) in {"supported", "unchecked"}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from explorer.reports.verify.figures import Quantity, quantities
+from explorer.reports.verify.figures import Quantity, quantities, release
 from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.numerals import MEASURES, POINTS_OF_PERCENT, Measure
 from explorer.reports.verify.plain import words
@@ -24,6 +24,8 @@ ABOUT_SHARE = Fraction(5, 100)
 OVER_SHARE = Fraction(10, 100)
 BEFORE_CHARS = 26
 MAX_PLACES = 6
+DOTTED = re.compile(r"\d+\.\d+")
+"""What may be a version."""
 
 
 def bounds(claimed: Quantity, text: str) -> tuple[Fraction, Fraction] | None:
@@ -67,6 +69,8 @@ def _roundness(value: Fraction) -> tuple[int, Fraction]:
 FEW = 100
 """Up to here a number is so often in a text by chance that what it counts is looked at."""
 NEAR_CHARS = 70
+STEM_CHARS = 4
+"""The letters of a unit that are compared: `voted` for votes."""
 BEHIND = re.compile(r"[ -]([A-Za-z][A-Za-z'-]{2,30})(?: ([A-Za-z][A-Za-z'-]{2,30}))?")
 _NO_NOUNS = (
     "is was has this its his us as vs plus minus times across always perhaps towards besides unless yes thus does gas "
@@ -106,7 +110,7 @@ def has_amount(claimed: Quantity, text: str, indexed: IndexedSource) -> Places:
     exact = [one for one in same_amounts(claimed, indexed) if _fits(claimed, text, one, indexed)]
     if exact:
         return Places("found", tuple(exact)) if _counts_the_same(claimed, text, exact, indexed) else Places("")
-    if _is_year(claimed, indexed):
+    if _is_year(claimed, indexed) or (DOTTED.fullmatch(claimed.text) and release(claimed.text) in indexed.releases):
         return Places("found")
     close = [one for one in rounded(claimed, text, indexed) if _fits(claimed, text, one, indexed)]
     if close:
@@ -189,7 +193,8 @@ def _may_have(claimed: Quantity, there: Quantity, indexed: IndexedSource) -> boo
     if _name_before(there, indexed.plain):
         return False
     around = indexed.plain[max(0, there.start - NEAR_CHARS) : there.end + NEAR_CHARS]
-    return "|" in around or any(_like(one, claimed) for one in quantities(around))
+    is_named = len(claimed.unit) >= STEM_CHARS and claimed.unit[:STEM_CHARS].lower() in around.lower()
+    return is_named or "|" in around or any(_like(one, claimed) for one in quantities(around))
 
 
 def _same_unit(claimed: Quantity, there: Quantity) -> bool:

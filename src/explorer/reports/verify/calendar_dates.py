@@ -94,15 +94,19 @@ ZONES = {
     "edt": -240, "ct": -360, "cdt": -300, "mst": -420, "mdt": -360, "pst": -480, "pdt": -420,
 }  # fmt: skip
 """Minutes ahead of UTC. `CST` is China's; America's is mostly written with its city."""
-ZONE = re.compile(r" ?(?:[ap]\.?m\.? ?)?\(?([A-Za-z]{1,4})\b", re.IGNORECASE)
+ZONE = re.compile(r" ?(?:[ap]\.?m\.? ?)?\(?([A-Za-z]{1,4})\b(?:([+-]\d{1,2})(?::?([0-5]\d))?\b)?", re.IGNORECASE)
 
 
 def utc_minutes(clock: str, behind: str) -> int | None:
     """Return the minutes of the day, in UTC, of a time with a zone behind it; None when there is none."""
     found = ZONE.match(behind)
     ahead = ZONES.get(found[1].lower()) if found else None
+    if found is None or ahead is None:
+        return None
+    if found[2]:
+        ahead += int(found[2]) * 60 + (-1 if found[2][0] == "-" else 1) * int(found[3] or 0)
     hour, _, minute = clock.partition(":")
-    return (int(hour) * 60 + int(minute) - ahead) % DAY_MINUTES if ahead is not None else None
+    return (int(hour) * 60 + int(minute) - ahead) % DAY_MINUTES
 
 
 def fits(claimed: Day, known: Day) -> bool:

@@ -12,21 +12,28 @@ from dataclasses import dataclass
 
 from explorer.reports.verify.calendar_dates import MONTHS, WEEKDAYS
 from explorer.reports.verify.figures import FILLER, Figures
+from explorer.reports.verify.heads import other_head
 from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.numerals import CURRENCY_WORDS, MEASURES
+from explorer.reports.verify.order import is_turned
 from explorer.reports.verify.passages import Figure, Passages, Said, TermSet, key, language_of, terms_of
 from explorer.reports.verify.plain import spaced
 from explorer.reports.verify.polarity import NEGATION, polarity
+from explorer.text.words import CJK_LETTER
 
-GROUP = re.compile(r"(?<![\w.])[A-Z][\w'-]*(?: (?:(?:of|the|de|von|van|&) )?[A-Z\d][\w'-]*)*")
+GROUP = re.compile(
+    r"(?<![\w.])[A-Z][\w'-]*(?: (?:(?:of|the|de|von|van|&) )?[A-Z\d][\w'-]*)*|(?<!\d)\d+[号期版代季届號]线?"
+)
 LEAST_SHARED = 0.5
 LEAST_ALIKE = 0.6
 LEAST_SAME = 0.75
+LEAST_BESIDE = 0.3
 NEAR_SENTENCES = 2
 MAX_POSTINGS = 40
 """Sentences that are looked at for a word; a word of more says little."""
 MIN_TERMS = 2
 OTHER = "says it of something else"
+TURNED = "says it the other way round"
 BEHIND_CHARS = 30
 BEHIND_END = re.compile(r"[.,;:()\n，。；、]|\b(?:and|in|on|at|by|from|to|und|et)\b")
 YEAR = re.compile(r"(?<![\d.,])(?:1[5-9]|20)\d\d(?![\d%]|[.,]\d)")
@@ -40,9 +47,13 @@ SAYS = re.compile(r"(?:'s)?,? (?:said|says|told|wrote|writes|called|argue[sd]|wa
 OF_FIGURES = frozenset(map(key, (*MONTHS, *MEASURES, *CURRENCY_WORDS, *WEEKDAYS)))
 """Words with a capital letter that are parts of figures: June, MB."""
 LABEL = re.compile(r"^\s*\w{1,20}: ")
+TITLE_WORDS = 4
+"""Fewer words of a title may be a name that other texts have, too."""
 SUBJECT_CHARS = 40
 """From the beginning of a sentence to the end of its subject."""
 SUBJECT = "subject"
+OF_SUBJECTS = frozenset(["said", "says", "by", "while", "and", "but"])
+"""Words before a name that acts or speaks."""
 PRONOUN_BEFORE = re.compile(
     r"\W*(?:it|he|she|they|this|these|those|its|his|her|their|er|sie|es|il|elle)\b", re.IGNORECASE
 )
@@ -88,6 +99,12 @@ def is_verbatim(text: str, indexed: IndexedSource) -> bool:
     return spaced(LABEL.sub("", text)) in indexed.spaced
 
 
+def is_titled(text: str, indexed: IndexedSource) -> bool:
+    """Return whether a sentence names the source by its title, and so is about what the source is about."""
+    title = indexed.source.title
+    return len(title.split()) >= TITLE_WORDS and spaced(title) in spaced(text)
+
+
 def conflict_at(claim: ClaimText, span: tuple[int, int], place: Figure, indexed: IndexedSource) -> Conflict | None:
     """Return what speaks against a figure of the sentence being this one of the source; None when nothing plain does.
 
@@ -102,23 +119,30 @@ def conflict_at(claim: ClaimText, span: tuple[int, int], place: Figure, indexed:
         return None
     said, known = claim.passages.said_of(*span), there.said_of(place.start, place.end)
     shown = _at(place.start, there)
+    is_whole = there.terms[there.number_at(place.start)].words <= terms_of(claim.text).words
     rival = _better(claim, said, known, place, there) or _beside(claim, span, known, place, there)
-    if rival is not None:
+    if rival is not None and not is_whole and not is_titled(claim.text, indexed):
         return Conflict(OTHER, (shown, _at(rival.start, there)))
     region, mine = there.text[known.start : known.end], claim.text[said.start : said.end]
     if _other_year(mine, region, claim.text[slice(*span)]):
         return Conflict("says it of another time", (shown,))
     if not is_comparable(claim, indexed):
         return None
-    swapped = _swapped(mine, said, known, region, there)
-    if swapped is not None:
-        return Conflict(OTHER, (shown, there.sentence(swapped)))
-    why = _turned(claim.passages, said, there, known)
+    mine = claim.text[said.named_from : said.end]
+    return _swapped(mine, said, known, there) or _other_head(claim.text, there) or _turned(claim, said, known, there)
+
+
+def _turned(claim: ClaimText, said: Said, known: Said, there: Passages) -> Conflict | None:
+    """Return what is the other way round in a passage with the same figure."""
+    shown = _at(known.start, there)
+    if is_turned(claim.text, _groups(claim.text, there), shown, _groups(shown, there)):
+        return Conflict(TURNED, (shown,))
+    why = _contrary(claim.passages, said, there, known)
     is_so = why and not _is_converse(claim.text, shown)
     return Conflict(f"says the opposite ({why})", (shown,)) if is_so else None
 
 
-def _turned(claimed: Passages, said: Said, there: Passages, known: Said) -> str:
+def _contrary(claimed: Passages, said: Said, there: Passages, known: Said) -> str:
     """Return how two stretches of text with the same figure contradict each other; empty when they do not."""
     mine, region = claimed.text[said.start : said.end], there.text[known.start : known.end]
     why = claimed.polarity(said.start, said.end).contradicts(there.polarity(known.start, known.end))
@@ -166,7 +190,7 @@ def _better(claim: ClaimText, said: Said, known: Said, place: Figure, there: Pas
         theirs = said.words & other.words
         gained = theirs - shared
         is_near = abs(there.number_at(rival.start) - number) <= NEAR_SENTENCES
-        is_whole = len(theirs) == len(said.words) >= MIN_TERMS <= len(gained)
+        is_whole = len(theirs) == len(said.words) >= MIN_TERMS
         is_plain = len(theirs) >= LEAST_SHARED * len(said.words) and rival.value not in values
         if is_plain and shared <= theirs and (is_whole or gained & (gained if is_near else there.known_names)):
             return rival
@@ -228,13 +252,14 @@ def _rivals(missing: Iterable[str], place: Figure, there: Passages) -> Iterator[
                 yield one
 
 
-def _swapped(claimed: str, said: Said, known: Said, region: str, there: Passages) -> int | None:
-    """Return a sentence with the name that is missing at a figure, where another name is in its place."""
+def _swapped(claimed: str, said: Said, known: Said, there: Passages) -> Conflict | None:
+    """Return what speaks against the name at a figure: it is missing there, and another is in its place."""
     names = said.words & there.known_names
     rest = {one for one in said.words - names if not one[0].isdigit()}
-    if not names or not rest or len(rest & known.words) < LEAST_ALIKE * len(rest):
+    if not names or len(rest & known.words) < LEAST_BESIDE * len(rest):
         return None
-    return _other_subject(claimed, region, known.words, said.words, there)
+    found = _other_subject(claimed, there.text[known.named_from : known.end], known.words, said.words, there)
+    return None if found is None else Conflict(OTHER, (_at(known.start, there), there.sentence(found)))
 
 
 def _other_subject(
@@ -260,7 +285,8 @@ def _other_subject(
 def _role(text: str, place: int) -> str:
     """Return what a name is in a sentence: its subject, or the word before it, as in `by Globex`."""
     before = text[:place].split()
-    return SUBJECT if place < SUBJECT_CHARS else before[-1].lower() if before else SUBJECT
+    is_subject = place < SUBJECT_CHARS or not before or before[-1].lower() in OF_SUBJECTS
+    return SUBJECT if is_subject else before[-1].lower()
 
 
 def _end(text: str, place: int) -> int:
@@ -299,7 +325,9 @@ def statement_conflict(claim: ClaimText, sources: Sequence[IndexedSource]) -> tu
     terms = terms if claim.language != "de" else TermSet(terms.words, frozenset())
     for indexed in sources:
         if is_comparable(claim, indexed) and not is_verbatim(claim.text, indexed):
-            found = _opposite(claim.text, terms, indexed.passages) or _other_name(claim.text, terms, indexed.passages)
+            rules = (_opposite, _other_name, _turned_round)
+            found = next((found for rule in rules if (found := rule(claim.text, terms, indexed.passages))), None)
+            found = found or _other_head(claim.text, indexed.passages)
             if found is not None:
                 return indexed.source.id, found
     return None
@@ -345,17 +373,43 @@ def _region(words: frozenset[str], number: int, there: Passages) -> tuple[int, i
 
 
 def _other_name(text: str, terms: TermSet, there: Passages) -> Conflict | None:
-    names = terms.words & there.known_names
-    rest = terms.words - names
-    best, numbers = _ranked(rest, there)
-    if not names or best < max(MIN_TERMS, LEAST_SAME * len(rest)):
+    """Return what speaks against a name of a statement: passages that say all the rest, of another one."""
+    for _, group in _groups(text, there):
+        rest = terms.words - group
+        best, numbers = _ranked(rest, there)
+        if best < max(MIN_TERMS, LEAST_SAME * len(rest)):
+            continue
+        regions = [_region(rest, number, there) for number in numbers]
+        found = [_named_otherwise(text, terms.words, region, there) for region in regions]
+        # Who doubts what another one says is no other one in his place.
+        is_denied = polarity(text).is_denial and not any(there.polarity(*region).is_denial for region in regions)
+        if None not in found and not is_denied:
+            return Conflict(OTHER, (there.sentence(numbers[0]), there.sentence(found[0] or 0)))
+    return None
+
+
+def _turned_round(text: str, terms: TermSet, there: Passages) -> Conflict | None:
+    """Return a passage that says the same of the same two the other way round."""
+    best, numbers = _ranked(terms.words, there)
+    if best < max(MIN_TERMS, LEAST_SHARED * len(terms.words)):
         return None
-    found: int | None = None
     for number in numbers:
-        own = there.terms[number]
-        before = there.terms[number - 1].words if number and not own.names else frozenset[str]()
-        found = _other_subject(text, there.sentence(number), own.words | before, terms.words, there)
-        if found is None:
+        sentence = there.sentence(number)
+        if not is_turned(text, _groups(text, there), sentence, _groups(sentence, there)):
             return None
-    passages = (there.sentence(numbers[0]), there.sentence(found or 0))
-    return Conflict(OTHER, passages)
+    return Conflict(TURNED, (there.sentence(numbers[0]),))
+
+
+def _other_head(text: str, there: Passages) -> Conflict | None:
+    number = other_head(text, there) if CJK_LETTER.search(text) else None
+    if number is None or polarity(text).is_denial != there.polarity(*there.span(number)).is_denial:
+        return None
+    return Conflict(OTHER, (there.sentence(number),))
+
+
+def _named_otherwise(text: str, words: frozenset[str], region: tuple[int, int], there: Passages) -> int | None:
+    number = there.number_at(region[0])
+    start = there.named_from(number, region[0])
+    own = terms_of(there.text, start, region[1])
+    before = there.terms[number - 1].words if number and not own.names & there.known_names else frozenset[str]()
+    return _other_subject(text, there.text[start : region[1]], own.words | before, words, there)

@@ -45,6 +45,10 @@ OF_A_CHINESE_LIST = re.compile(
     r"|另有 ?\d{1,3} ?(?:篇|条|个|则|项)"
 )
 OF_THOSE_NAMED = re.compile(r"\b(?:of|all) (?:the |these |those )?$", re.IGNORECASE)
+OF_SET = re.compile(
+    r"^ of (?:the|these|those|its|their|[\w'-]+'s) [a-z]+ [a-z]+|\bof (?:the|these|those|its|their|[\w'-]+'s) $"
+)
+"""`the largest of the three parks`: a set that the reader knows, counted by the writer."""
 NO_NOUN_BEHIND = re.compile(r"\s*(?:[.,;:!?)]|$)")
 RANK_BEFORE = re.compile(
     r"(?:\b(?:top|rank(?:ed|s|ing)?(?: at)?|no\.?|nr\.?|place|position|part|step|point|item|section|reason"
@@ -72,6 +76,7 @@ SLACK_H = Fraction(1, 10)
 RATE_SHARE = Fraction(3, 100)
 TIED = Fraction(1, 2)
 PAIR = 2
+YEARS = frozenset(["years", "year", "Jahre", "Jahren", "年", "ans", "années"])
 
 
 def own_count(one: Quantity, text: str) -> str:
@@ -93,7 +98,10 @@ def own_count(one: Quantity, text: str) -> str:
         return ""
     rest = text[one.end - (len(one.unit) if one.unit and one.is_word else 0) :][:60]
     is_of_those = one.is_word and OF_THOSE_NAMED.search(before) and NO_NOUN_BEHIND.match(behind)
-    is_counted = is_of_those or COUNTS.match(" " + rest.lstrip(" -")) or COUNTS_HERE.match(rest.lstrip())
+    is_known_set = one.is_word and (OF_SET.search(before) or OF_SET.match(behind))
+    is_counted = (
+        is_of_those or is_known_set or COUNTS.match(" " + rest.lstrip(" -")) or COUNTS_HERE.match(rest.lstrip())
+    )
     return OWN_COUNT if is_counted else ""
 
 
@@ -109,13 +117,15 @@ def _listed(text: str, start: int) -> list["re.Match[str]"]:
     return [one for matches in found for one in matches]
 
 
-def worked_out(one: Quantity, beside: Sequence[Quantity], clocks: Sequence[str] = ()) -> str:
+def worked_out(one: Quantity, beside: Sequence[Quantity], clocks: Sequence[str] = (), years: Sequence[int] = ()) -> str:
     """Return how a number follows from two others of its sentence that are in the source; empty when it does not.
 
     With more than two, something would fit by chance.
     """
     if len(clocks) == PAIR and _minutes_between(*clocks) == _minutes(one):
         return f"worked out from {clocks[0]} and {clocks[1]}"
+    if len(years) == PAIR and one.unit in YEARS and max(one.values) == abs(years[1] - years[0]):
+        return f"worked out from {years[0]} and {years[1]}"
     alike = [quantity for quantity in beside if one.unit and quantity.unit == one.unit]
     pair = alike if len(alike) == PAIR else beside
     if len(pair) != PAIR:
@@ -145,6 +155,16 @@ def _follows(one: Quantity, first: Fraction, second: Fraction, units: tuple[str,
     is_same = mine == unit or not unit or (unit == PERCENT and mine in {"pp", "points", "point"})
     # The difference of two percentages is given in points, and is no percentage.
     return is_same and mine != PERCENT and value in {first + second, abs(first - second)}
+
+
+def part_of_whole(one: Quantity, beside: Sequence[Quantity], indexed: IndexedSource) -> str:
+    """Return how a number is the part of one beside it that the source gives in words; empty when it is not."""
+    for whole in beside:
+        for part in indexed.quantities:
+            is_part = part.is_share and max(one.values) == max(whole.values) * max(part.values) / 100
+            if is_part and one.unit in {"", whole.unit}:
+                return f"worked out from {whole.text} and {part.text}"
+    return ""
 
 
 def _minutes(one: Quantity) -> Fraction | None:

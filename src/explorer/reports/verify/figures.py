@@ -24,6 +24,7 @@ from explorer.reports.verify.numerals import (
     POINTS_OF_PERCENT,
     POWER,
     SCALES,
+    SMALL_NUMBERS,
     WORDS,
     chinese_numbers,
     values_of,
@@ -65,7 +66,7 @@ def _any_of(words: frozenset[str]) -> str:
         "|".join(re.escape(word) for word in sorted(some, key=lambda word: (-len(word), word)))
         for some in (latin, words - latin)
     ]
-    return rf"(?:(?:{forms[0]})(?![A-Za-z])|(?:{forms[1]}))"
+    return rf"(?:(?:{forms[0]})(?![A-Za-z]|\^?[23](?![\d.,]))|(?:{forms[1]}))"
 
 
 _SIGNS = "|".join(re.escape(sign) for sign in sorted(CURRENCY_SIGNS, key=len, reverse=True))
@@ -96,6 +97,9 @@ PERIODS = {
 }  # fmt: skip
 BETWEEN = re.compile(r" ?(?:-|to|through|至|到|\.\.) ?(?:[$€£¥]|US\$)?")
 """Between the ends of a range."""
+ONE_AND = re.compile(rf"\ban?(?= (?:year|week|day|hour|minute|foot) and (?:\d|(?:{'|'.join(SMALL_NUMBERS)})\b))")
+JOINED = re.compile(r",? ?(?:and |und |et )?")
+"""Between the parts of a number in two units."""
 PARTS_OF_HUNDRED = re.compile(r"百分之(?=[\d零\u3007一二两三四五六七八九十])")
 TENTHS = re.compile(r"([一二三四五六七八九])成(?![为為员員功本果立长熟人就交都])")
 
@@ -113,7 +117,7 @@ def quantities(text: str, *, is_dotted: bool = False) -> list[Quantity]:
     parts = [_part(text, one) for one in shares(text)]
     taken = {place for part in parts for place in range(part.start, part.end)}
     found = [one for one in found if one and one.start not in taken] + parts
-    return _ranges(text, sorted(found, key=lambda one: one.start))
+    return _compounds(text, _ranges(text, sorted(found, key=lambda one: one.start)))
 
 
 def _figure(text: str, match: "re.Match[str]", *, is_dotted: bool) -> Quantity | None:
@@ -186,6 +190,8 @@ def _kind(unit: str, *, is_money: bool) -> Kind:
 
 
 def _words(text: str) -> Iterator[Quantity]:
+    for match in ONE_AND.finditer(text):
+        yield replace(measured(text, *match.span(), (Fraction(1),)), is_word=True)
     for match in WORDS.finditer(text):
         yield replace(measured(text, *match.span(), (word_value(match[0]),)), is_word=True)
     if not text.isascii():
@@ -217,6 +223,29 @@ def _ranges(text: str, found: list[Quantity]) -> list[Quantity]:
     return whole
 
 
+def _compounds(text: str, found: list[Quantity]) -> list[Quantity]:
+    """`3 hours and 40 minutes`, `5 feet 11 inches`: one more number, which both parts make in the smaller unit."""
+    whole = list(found)
+    for one, other in pairwise(found):
+        larger, smaller = MEASURES.get(one.unit), MEASURES.get(other.unit)
+        if larger is None or smaller is None or larger.of != smaller.of or larger.size <= smaller.size:
+            continue
+        if one.end <= other.start and JOINED.fullmatch(text[one.end : other.start]):
+            value = max(one.values) * larger.size / smaller.size + max(other.values)
+            shown = text[one.start : other.end]
+            whole.append(replace(other, start=one.start, text=shown, values=(value,), scale=1))
+    return sorted(whole, key=lambda one: (one.start, -one.end))
+
+
+def wholes(found: Sequence[Quantity]) -> list[Quantity]:
+    """Return numbers without those that are parts of another one."""
+    return [
+        one
+        for one in found
+        if not any(other != one and other.start <= one.start < one.end <= other.end for other in found)
+    ]
+
+
 def _shared(one: Quantity, other: Quantity, scaled: tuple[Fraction, ...]) -> Quantity:
     if one.unit or not other.unit:
         return replace(one, values=one.values + scaled)
@@ -246,6 +275,7 @@ BEFORE_NUMBERS = frozenset(_BEFORE_NUMBERS.split())
 TIED = re.compile(r"([A-Za-z]+)[-.]\d[\d.,]*s?")
 SOURCE_ID = re.compile(r"S\d+")
 LETTERS = re.compile(r"[A-Za-z]+")
+ZONE = re.compile(r"\b(?:UTC|GMT)[+-]\d{1,2}")
 MARKED_VERSION = re.compile(
     r"(?<![A-Za-z0-9.])(?:v\.? ?|versions? |releases? |ver\.? ?|版本(?:号)?:? ?)"
     r"(\d+(?:\.\d+)*)(?:-?(?:alpha|beta|rc)\.?\d*)?(?![A-Za-z0-9_%]|\.\d|,\d| (?:million|billion|thousand|percent))",
@@ -355,7 +385,7 @@ class Figures:
 def figures(text: str, *, is_dotted: bool = False) -> Figures:
     """Find them all; what is part of one is not found again as another."""
     # Dates and times may be written like a name: 10Aug2026, 2026-08-10T09:12.
-    shown = [one for one in names(text) if not re.match(r"\d{4}-\d\d", one.text)]
+    shown = [one for one in names(text) if not (ZONE.fullmatch(one.text) or re.match(r"\d{4}-\d\d", one.text))]
     text = _without(text, ((one.start, one.end) for one in shown))
     days = list(dates(text))
     text = _without(text, ((one.start, one.end) for one in days))
@@ -365,7 +395,7 @@ def figures(text: str, *, is_dotted: bool = False) -> Figures:
         for found in RATIO.finditer(text)
         if not any(start.start <= found.start() < start.end for start, _ in hours)
     ]
-    text = _without(text, ((one.start, one.end) for one, _ in hours))
+    text = _without(text, [*((one.start, one.end) for one, _ in hours), *(one.span() for one in ZONE.finditer(text))])
     releases = _apart(list(versions(text)))
     text = _without(text, ((one.start, one.end) for one, _ in releases))
     return Figures(

@@ -9,8 +9,18 @@ from explorer.reports.verify.amounts import Places, counts_there, has_amount, in
 from explorer.reports.verify.calendar_dates import Day, fits, utc_minutes
 from explorer.reports.verify.claims import Finding, Kind, Verdict
 from explorer.reports.verify.context import ClaimText, Conflict, claim_text, conflict_at, statement_conflict
-from explorer.reports.verify.derived import COUNTED, own_count, post_facts, worked_out
-from explorer.reports.verify.figures import FILLER, Figures, Named, Quantity, figures, has_name, measured, release
+from explorer.reports.verify.derived import COUNTED, own_count, part_of_whole, post_facts, worked_out
+from explorer.reports.verify.figures import (
+    FILLER,
+    Figures,
+    Named,
+    Quantity,
+    figures,
+    has_name,
+    measured,
+    release,
+    wholes,
+)
 from explorer.reports.verify.indexed_source import ZONE_CHARS, IndexedSource
 from explorer.reports.verify.passages import Figure, figure_of, is_label
 from explorer.reports.verify.plain import plain, words
@@ -291,7 +301,7 @@ def _name(text: str, cited: Cited) -> LookupOutcome:
 
 def _amounts(part: SentencePart, cited: Cited) -> list[LookupOutcome]:
     """Numbers: first those that a source has, then the others, some of which follow from the first."""
-    message = [one for one in part.figures.quantities if not is_passed_over(one)]
+    message = [one for one in wholes(part.figures.quantities) if not is_passed_over(one)]
     outcomes: dict[int, LookupOutcome] = {}
     for one in message:
         own = own_count(one, part.text)
@@ -303,7 +313,7 @@ def _amounts(part: SentencePart, cited: Cited) -> list[LookupOutcome]:
             outcomes[one.start] = replace(
                 found(one.kind, one.text, source, how), span=(one.start, one.end), places=places
             )
-    known = [one for one in message if one.start in outcomes]
+    known = [one for one in message if one.start in outcomes or one.is_share]
     for one in message:
         if one.start not in outcomes and not one.is_share:
             outcomes[one.start] = _absent(one, part, cited, known)
@@ -320,7 +330,9 @@ def _places(by_source: Iterable[tuple[IndexedSource, Places]]) -> tuple[tuple[In
 
 def _absent(one: Quantity, part: SentencePart, cited: Cited, known: Sequence[Quantity]) -> LookupOutcome:
     """Return what to say of a number that no source has."""
-    why = own_count(one, part.text) or worked_out(one, known, [clock for _, clock in part.figures.times])
+    clocks, years = [clock for _, clock in part.figures.times], {dated.day.year for dated in part.figures.dates}
+    why = own_count(one, part.text) or worked_out(one, known, clocks, sorted(years - {0}))
+    why = why or next((why for indexed in cited.all if (why := part_of_whole(one, known, indexed))), "")
     if why:
         return unchecked(one.kind, one.text, why, is_own=True)
     for indexed in cited.all:

@@ -101,18 +101,18 @@ _MEASURES: Mapping[str, Mapping[str, int]] = {
         "µm micron microns micrometers 微米": 10**3,
         "mm millimeter millimeters millimetre millimetres 毫米": 10**6,
         "cm centimeter centimeters centimetre centimetres 厘米": 10**7,
-        "m metre metres meter meters Metern mètres 米 メートル": 10**9,
-        "km kilometer kilometers kilometre kilometres Kilometern kilomètres 公里 千米 キロメートル": 10**12,
+        "m metre metres meter meters Meter Metern mètres 米 メートル": 10**9,
+        "km kilometer kilometers kilometre kilometres Kilometer Kilometern kilomètres 公里 千米 キロメートル": 10**12,
         "inch inches Zoll 英寸": 25_400_000,
         "ft foot feet Fuß 英尺": 304_800_000,
         "yard yards": 914_400_000,
         "mile miles Meilen 英里": 1_609_344_000_000,
     },
     "area": {
-        "m² square_metres square_meters Quadratmeter mètres_carrés 平方米": 1,
+        "m^2 m2 square_metres square_meters Quadratmeter mètres_carrés 平方米": 1,
         "hectare hectares Hektar 公顷": 10**4,
         "acre acres": 4_047,
-        "km² square_kilometres square_kilometers Quadratkilometer kilomètres_carrés 平方公里": 10**6,
+        "km^2 km2 square_kilometres square_kilometers Quadratkilometer kilomètres_carrés 平方公里": 10**6,
         "square_miles": 2_589_988,
     },
     "speed": {
@@ -152,7 +152,8 @@ _MEASURES: Mapping[str, Mapping[str, int]] = {
     },
     "volume": {
         "ml milliliters millilitres 毫升": 1,
-        "litre litres liter liters 升": 10**3,
+        "litre litres liter liters Liter Litern litros 升": 10**3,
+        "m^3 m3 cubic_metres cubic_meters cubic_metre Kubikmeter Kubikmetern mètres_cubes 立方米": 10**6,
     },
     "degrees": {
         "° degrees degree Grad degrés 度": 1,
@@ -225,6 +226,7 @@ WORDS = re.compile(
     rf"\b(?:(?:{_UNIT_WORDS}) and a half(?: (?:{_SCALE_WORDS})\b)?"
     rf"|(?:(?:{_TEN_WORDS})(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?|(?:{_UNIT_WORDS}))\b"
     rf"(?:[- ](?:{_SCALE_WORDS})\b(?: and)?(?: (?:(?:{_TEN_WORDS})(?:-[a-z]+)?|(?:{_UNIT_WORDS}))\b)?)*"
+    rf"|an? (?:hundred|thousand) and (?:(?:{_TEN_WORDS})(?:-[a-z]+)?|(?:{_UNIT_WORDS}))\b"
     rf"|(?:(?:half|quarter of) )?an? (?:{_SCALE_WORDS})\b)",
     re.IGNORECASE,
 )
@@ -234,7 +236,7 @@ CHINESE = re.compile(
 CHINESE_BEHIND = re.compile(
     r" ?(?:个|個|名|位|人|家|台|次|条|條|项|項|款|篇|则|則|种|種|倍|年|天|周|星期|小时|分钟|秒"
     r"|元|美元|欧元|块|台|辆|座|艘|层|架|支"
-    r"|万|亿|度|米|公里|公斤|吨|票|分之|起|件|头|只|所|部|场|轮|岁|点|处|代|组|类|大)"
+    r"|万|亿|度|摄氏|華氏|华氏|平方|立方|厘米|毫米|千米|千克|米|公里|公斤|吨|票|分之|起|件|头|只|所|部|场|轮|岁|点|处|代|组|类|大)"
 )
 """What a Chinese numeral counts: without it, most characters for small numbers are parts of other words."""
 NOT_COUNTED = re.compile(r"[第星期统单专唯同某每任万逐之周]$")
@@ -286,10 +288,12 @@ def chinese_numbers(text: str) -> Iterator[tuple[int, int, Fraction]]:
     for found in CHINESE.finditer(text):
         numeral = found[0]
         before = text[max(0, found.start() - 1) : found.start()]
+        is_share = text.endswith("百分之", 0, found.start())
         is_long = len(numeral) > 2 and any(c in numeral for c in "十百千")  # noqa: PLR2004 - 二十四
-        if numeral in CHINESE_WORDS or len(numeral) > MAX_DIGITS or NOT_COUNTED.search(before) or before.isdigit():
+        is_part = NOT_COUNTED.search(before) and not is_share
+        if numeral in CHINESE_WORDS or len(numeral) > MAX_DIGITS or is_part or before.isdigit():
             continue
-        if is_long or CHINESE_BEHIND.match(text, found.end()):
+        if is_long or is_share or CHINESE_BEHIND.match(text, found.end()):
             yield found.start(), found.end(), chinese_value(numeral)
 
 

@@ -6,10 +6,11 @@ name nobody, of what was said before: `It cost 85 million` is said of the ship o
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from explorer.reports.verify.figures import Figures, Quantity
@@ -24,12 +25,13 @@ CLAUSE_END = re.compile(
     r"|\b(?:and|than|against|compared with|which|when|und|et|contre)\b)"
 )
 TERM = re.compile(
-    rf"(?P<cjk>[{HAN}{KATAKANA}]+)|(?P<number>\d+[号期版代季届號]线?|\d[\d.,]*)|(?P<word>[^\W\d_{HIRAGANA}]+(?:['-][^\W\d_]+)*)"
+    rf"(?P<cjk>[{HAN}{KATAKANA}]+)|(?P<number>\d+[号期版代季届號]线?|\d[\d.,]*)|(?P<word>[^\W\d_{HIRAGANA}{HAN}{KATAKANA}]+(?:\d+|(?:['-][^\W\d_]+)*))"
 )
 _MORE_STOPS = (
     "der die das den dem des ein eine einen einem einer eines und oder aber in im am an auf aus bei mit nach von vom zu"
     " zum zur für als wie ist sind war waren wird werden wurde wurden hat haben hatte es er sie nur noch auch sich"
-    " rund etwa le la les un une des du de et ou mais dans en au aux sur par pour avec est sont a été ont qui que ce"
+    " rund etwa bis ende anfang mitte seit laut"
+    " le la les un une des du de et ou mais dans en au aux sur par pour avec est sont a été ont qui que ce"
     " cette il elle se sa son ses leur plus environ mr mrs ms dr prof said says say told according would will may"
     " year years percent prozent million billion millionen thousand number total still also however"
 )
@@ -49,7 +51,34 @@ def key(word: str) -> str:
 
 INNER_NAME = re.compile(
     r"(?<=[a-z0-9,;:'\")&] )[A-Z][^\W_]*(?:['-][^\W\d_]+)*|(?<=[(\"'])[A-Z][\w'-]*|(?<![\w.])[A-Z][\w'-]*(?= [A-Z])"
+    r"|[A-Z]+\d+|\d+[号期版代季届號]线?"
 )
+
+
+GERMAN_WORD = re.compile(r"[^\W_]+(?:-[^\W\d_]+)*|[.,;:!?„“\"]")
+NOUN_BEFORE = re.compile(
+    r"d(?:er|ie|as|en|em|es)|k?ein\w*|ihr\w*|sein\w*|i[mn]s?|am|zu[mr]|vom|beim|alle\w*|dies\w*|jede\w*|viele\w*|mehr"
+    r"|weniger|als|und|nur|kaum|\d+|\w+(?:e[rsmn]?|ig|isch)",
+)
+"""Words after which a German noun is mostly no name: articles, numbers, adjectives."""
+NAME_BEFORE = frozenset(["in", "von", "aus", "bei", "nach", "für", "und"])
+MIN_SEEN = 2
+
+
+def german_names(text: str) -> frozenset[str]:
+    """Return the words of a German text that are names, as far as that is plain, since all nouns have capital letters.
+
+    They never have an article, a number or an adjective before them, and are written more than once or in pairs.
+    """
+    seen: Counter[str] = Counter()
+    nouns: set[str] = set()
+    for before, word in pairwise([".", *GERMAN_WORD.findall(text)]):
+        if not word[0].isupper() or word.lower() in STOPS:
+            continue
+        if before not in NAME_BEFORE and NOUN_BEFORE.fullmatch(before.lower()) and not before[0].isupper():
+            nouns.add(key(word))
+        seen[key(word)] += MIN_SEEN if before[0].isupper() and before.lower() not in STOPS else 1
+    return frozenset(word for word, count in seen.items() if count >= MIN_SEEN and word not in nouns)
 
 
 def _sentence_starts(text: str) -> list[int]:
@@ -67,6 +96,13 @@ class TermSet(NamedTuple):
     """Those of them that are written with a capital letter within a sentence."""
 
 
+CJK_STOP = re.compile("已经|没有|尚未|[的了也已尚未不没]")
+"""What says nothing of what a text is about, between the characters that do."""
+LABELS = "号期版代季届號"
+LINE = "线"
+"""A line of a metro, behind its number."""
+
+
 def terms_of(text: str, start: int = 0, end: int | None = None, *, without: tuple[int, int] = (-1, -1)) -> TermSet:
     """Return the terms between two places of a text, but for a figure's own."""
     stop = len(text) if end is None else end
@@ -78,9 +114,12 @@ def terms_of(text: str, start: int = 0, end: int | None = None, *, without: tupl
     for found in (one for piece in pieces for one in TERM.finditer(text, *piece)):
         word = found[0]
         if found["cjk"]:
-            all_words.update(word[place : place + 2] for place in range(max(1, len(word) - 1)))
+            pieces_of_word = filter(None, CJK_STOP.split(word))
+            all_words.update(one[place : place + 2] for one in pieces_of_word for place in range(max(1, len(one) - 1)))
         elif found["number"]:
             all_words.add(word.rstrip(".,"))
+            if word[-1] in LABELS + LINE:
+                names.add(word)
         elif short := _term(word):
             all_words.add(short)
             if word[0].isupper():
@@ -122,6 +161,8 @@ class Said:
     start: int
     end: int
     """Where its own clauses are in the text."""
+    named_from: int
+    """Where the clause or the sentence begins that has the names."""
 
 
 class Passages:
@@ -174,7 +215,9 @@ class Passages:
     @cached_property
     def known_names(self) -> frozenset[str]:
         """Words that have a capital letter within a sentence."""
-        return frozenset(key(found) for found in INNER_NAME.findall(self.text)) if self._has_names else frozenset()
+        if not self._has_names:
+            return german_names(self.text)
+        return frozenset(key(found) for found in INNER_NAME.findall(self.text))
 
     @cached_property
     def terms(self) -> list[TermSet]:
@@ -229,17 +272,26 @@ class Passages:
         mine = max((place for place, clause in enumerate(clauses) if clause.start <= start), default=0)
         first, last = self._around(clauses, mine)
         own = self._terms(clauses[first].start, clauses[last].end, (start, end))
-        words, names = set(own.words), set(own.names)
+        words, names, named_from = set(own.words), set(own.names), clauses[first].start
         for clause in reversed(clauses[:first]):
             before = self._terms(clause.start, clause.end)
             words |= before.words - before.names if names else before.words
+            named_from = named_from if names else clause.start
             names = names or set(before.names)
         for earlier in range(number - 1, max(-1, number - 1 - MAX_BEFORE), -1):
             if names:
                 break
             before = self.terms[earlier]
-            words, names = words | before.words, set(before.names)
-        return Said(frozenset(words), own.words, frozenset(names), clauses[first].start, clauses[last].end)
+            words, names, named_from = words | before.words, set(before.names), self.span(earlier)[0]
+        spans = clauses[first].start, clauses[last].end, named_from
+        return Said(frozenset(words), own.words, frozenset(names), *spans)
+
+    def named_from(self, number: int, start: int) -> int:
+        """Return where the clauses of a sentence begin that name whom the text from a place on is about."""
+        for clause in reversed([one for one in self.clauses(number) if one.start <= start]):
+            if self._terms(clause.start, clause.end).names:
+                return clause.start
+        return start
 
     def _around(self, clauses: Sequence[Clause], mine: int) -> tuple[int, int]:
         """Return the first and the last clause of those that have no figure of their own, around one that has."""
@@ -260,7 +312,6 @@ def figure_of(one: Quantity) -> Figure:
 
 
 LABEL_BEFORE = re.compile(r"[A-Z][\w'-]* $")
-LABELS = "号期版届代季號"
 NAME_CHARS = 24
 FEW = 12
 NOBODY = re.compile(r"\b(?:nobody|no one|none)\b", re.IGNORECASE)

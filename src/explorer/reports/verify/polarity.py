@@ -51,6 +51,12 @@ AXES: dict[str, tuple[str, str]] = {
     "price": ("dearer pricier teurer", "cheaper cheapest billiger"),
     "bustle": ("busier busiest", "quieter quietest"),
     "win": ("won wins winning gewann", "lost loses losing verlor"),
+    "part": ("includ~ includes umfass~", "exclud~ omit~"),
+    "vote": ("voted_for in_favour_of in_favor_of stimmte~_für", "voted_against against stimmte~_gegen"),
+    "certainty": (
+        "will certainly definitely undoubtedly proven auf_jeden_Fall sicher~ bestimmt",
+        "may might could probably perhaps possibly maybe voraussichtlich könnte~ vermutlich wahrscheinlich vielleicht",
+    ),
     "open": ("open opened opens opening", "close closed closes closing shut"),
 }
 """Pairs of words of which a text means either one or the other. Some words are on two axes: `lost`."""
@@ -75,6 +81,7 @@ NO_NEGATION = re.compile(
     r"|no (?:fewer|less|more|later|earlier) than|nicht nur|non seulement|no doubt|no\.)",
     re.IGNORECASE,
 )
+MONTH = re.compile(r"(?<=\d )May\b|\bMay(?= \d)|\b(?:in|of|since|until|by|last|next|this) May\b")
 _AXES = "|".join(
     f"(?P<{name}_{side}>{_words(words)})"
     for name, pair in AXES.items()
@@ -91,16 +98,18 @@ CJK_AXIS = re.compile(
 )
 NEGATION = re.compile(
     r"\b(?:not|never|no|nobody|none|neither|nor|nothing|nowhere|cannot|no longer|no one"
-    r"|fail(?:s|ed|ing)? to|unable to|nicht|kein\w*|nie|niemals|niemand|weder|ne|jamais|aucune?|ni)\b"
+    r"|rather than|instead of|(?:refus|declin)\w* to|fail(?:s|ed|ing)? to|unable to"
+    r"|nicht|kein\w*|nie|niemals|niemand|weder|ne|jamais|aucune?|ni)\b"
     r"|n't\b|\bn'(?=[aeiouéèêhy])"
     r"|不(?![同仅但断少过足久错妨如论管得]|到(?=\d))|没有|没能|未(?![来知必])|从未|并非|无法|ない|なかっ|ません|せず",
     re.IGNORECASE,
 )
 IMPLICIT = re.compile(
     r"\b(?:reject|refus|den(?:y|ie)|dropp|drops|discontinu|abolish|ban(?:s|n)|prohibit|forbid|lack|absent|absence"
-    r"|missing|unsupported|unchanged|unlikely|impossible|oppos|against|disagree|disput|rul(?:e|ed|es|ing) out|withdr"
+    r"|missing|unsupported|unchanged|unlikely|impossible|oppos|disagree|disput|rul(?:e|ed|es|ing) out|withdr"
     r"|prevent|cancel|halt|stop|end(?:s|ed)\b|quit|only|few\b|little\b|hardly|barely|rarely|seldom|free of|exempt|remov"
-    r"|away|without|ohne|sans|kaum|ablehn|abgelehnt|verbot|rejet|interdi)\w*|un[a-z]{4,}ed\b|拒绝|反对|禁止|取消|停止|否认",
+    r"|away|without|outstanding|pending|await|yet to"
+    r"|ohne|sans|kaum|ablehn|abgelehnt|verbot|rejet|interdi)\w*|un[a-z]{4,}ed\b|拒绝|反对|禁止|取消|停止|否认",
     re.IGNORECASE,
 )
 """Words that negate without a negation; a claim that uses another of them than its source is not compared."""
@@ -122,6 +131,11 @@ class Polarity:
     ordinals: frozenset[tuple[str, str]]
     """Pairs of what is counted and the ordinal before it."""
 
+    @property
+    def is_denial(self) -> bool:
+        """Whether it negates, in whatever way."""
+        return self.is_negated or bool(self.implicit)
+
     def contradicts(self, other: "Polarity") -> str:
         """Return what one text says and the other one turns round; empty when they agree or it is not plain."""
         if self.is_negated != other.is_negated:
@@ -142,11 +156,11 @@ class Polarity:
 
 def polarity(text: str) -> Polarity:
     """Return the words of a stretch of text that turn it round."""
-    clear = NO_NEGATION.sub(" ", text)
+    clear = MONTH.sub(" ", NO_NEGATION.sub(" ", text))
     return Polarity(
         sides=frozenset(_sides(BOUND.sub(" ", clear))),
         is_negated=NEGATION.search(clear) is not None,
-        implicit=frozenset(found[0].lower()[:5] for found in IMPLICIT.finditer(clear)),
+        implicit=frozenset(found[0].lower()[:5] for found in IMPLICIT.finditer(NEGATION.sub(" ", clear))),
         ordinals=frozenset(
             (found[2].lower(), SAME_ORDINAL.get(found[1].lower(), found[1].lower()))
             for found in ORDINAL.finditer(clear)

@@ -49,7 +49,7 @@ HINTS = (
     "quart",
     "ième",
 )
-OTHER_HINTS = ("moitié", "Hälfte", "jede", "分之", "分の", "一半", "半数", "半數", "半分")
+OTHER_HINTS = ("moitié", "hälfte", "jede", "分之", "分の", "一半", "半数", "半數", "半分")
 """Parts of words of which a line has one, if it has a share: most have none, and need not be searched."""
 _SMALL = "two|three|four|five|six|seven|eight|nine"
 ONE_IN = re.compile(
@@ -74,7 +74,7 @@ def shares(text: str) -> Iterator[WrittenShare]:
     """Yield all parts of a whole that are written in words."""
     start = 0
     for line in text.splitlines(keepends=True):
-        if any(hint in line for hint in (HINTS if line.isascii() else (*HINTS, *OTHER_HINTS))):
+        if any(hint in line.lower() for hint in (HINTS if line.isascii() else (*HINTS, *OTHER_HINTS))):
             yield from _in_line(line, start)
         start += len(line)
     for found in ONE_IN.finditer(text):
