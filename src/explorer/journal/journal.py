@@ -23,6 +23,7 @@ from pydantic import TypeAdapter
 
 from explorer.journal.codec import GENESIS, encode, scan
 from explorer.journal.marks import MarkChain, chain_of
+from explorer.journal.store import JournalStore, NoStore
 from explorer.schema.errors import RunLockedError, StorageError
 from explorer.schema.events import JOURNAL_VERSION, AnyEvent, JournalRecord, Repaired
 from explorer.text.sanitize import Redactor
@@ -52,12 +53,14 @@ def read(path: Path) -> tuple[JournalRecord, ...]:
 
 @dataclass(frozen=True)
 class Protection:
-    """What keeps secrets out of a journal's lines, and proves whose lines they are."""
+    """What keeps secrets out of a journal's lines, proves whose lines they are, and keeps them in a second place."""
 
     redactor: Redactor = field(default_factory=Redactor)
     """Replaces the keys that must not be written."""
     key: UserKey = NO_KEY
     """Marks the lines as the user's own."""
+    store: JournalStore = field(default_factory=NoStore)
+    """Takes each line before the file does; what it refuses is not written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class Journal:
         self._folder = folder
         self._redactor = protection.redactor
         self._key = protection.key
+        self._store = protection.store
         self._chain: MarkChain | None = None
         """Marks the next line; None in a journal that has lines without the user's mark."""
         self._now = now
@@ -176,6 +180,7 @@ class Journal:
             self._crc = found.last_crc
             if found.torn:
                 record, line = self._seal(Repaired(cut_bytes=len(found.torn)))
+                self._store.write([(record, line)], is_synced=True)
                 self._write_all([(record, line)])
                 self._sync()
                 self._durable = record.seq
@@ -251,6 +256,7 @@ class Journal:
         while (batch := self._batches.get()) is not None:
             error: OSError | None = OSError(0, "the writing thread ended")
             try:
+                self._store.write(batch.entries, is_synced=batch.is_synced)
                 self._write_all(batch.entries)
                 if batch.is_synced:
                     if batch.writers:

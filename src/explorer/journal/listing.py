@@ -26,6 +26,7 @@ WAITING = "waiting"
 DAMAGED = "damaged"
 OPEN_FILES = Path("/proc/self/fd")
 """The folder in which the system lists the open files of a process."""
+RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]{1,120}")
 SLUG_CHARS = 32
 SECOND_CHARS = len("20261122-101500")
 """The time at the beginning of an id."""
@@ -57,6 +58,11 @@ def new_run_id(question: str, now: datetime) -> str:
     telling = [word for word in words if word not in {"what", "is", "s", "the", "a", "an", "of", "on", "in", "are"}]
     slug = "-".join(telling)[:SLUG_CHARS].strip("-") or "run"
     return f"{now:%Y%m%d-%H%M%S}-{slug}-{secrets.token_hex(2)}"
+
+
+def is_run_id(text: str) -> bool:
+    """Return whether a text can be the id of a run: it is a name then, and no path."""
+    return RUN_ID.fullmatch(text) is not None
 
 
 def free_run_id(workspace: Path, question: str, now: datetime) -> str:
@@ -140,26 +146,36 @@ class JournalTail:
         Raises:
             StorageError: The journal cannot be read, or is damaged.
         """
+        records, damage = self.look()
+        if damage is not None:
+            raise damage
+        return records
+
+    def look(self) -> tuple[tuple[JournalRecord, ...], JournalDamagedError | None]:
+        """Return the records that came since the last call, up to the damage where there is one.
+
+        Raises:
+            StorageError: The journal cannot be read.
+        """
         try:
             with self._path.open("rb") as file:
                 file.seek(self._position)
                 found = examine(file.read(), self._crc, self._count)
         except OSError as error:
             raise StorageError(f"cannot read {self._path}: {error.strerror}") from error
-        if found.damage is not None:
-            raise found.damage
         self._position += found.good_bytes
         self._count += len(found.records)
         self._crc = found.last_crc
-        return found.records
+        return found.records, found.damage
 
 
 def list_runs(workspace: Path) -> list[RunOverview]:
     """Return all runs of a workspace, oldest first."""
-    return [overview(folder) for folder in _folders(workspace)]
+    return [overview(folder) for folder in run_folders(workspace)]
 
 
-def _folders(workspace: Path) -> list[Path]:
+def run_folders(workspace: Path) -> list[Path]:
+    """Return the folders of all runs of a workspace, oldest first."""
     return sorted(folder for folder in workspace.iterdir() if is_run(folder)) if workspace.is_dir() else []
 
 
@@ -205,7 +221,7 @@ def find_run(workspace: Path, name: str) -> Path:
     """
     if any(separator in name for separator in SEPARATORS):
         return _at_path(workspace, name)
-    names = [folder.name for folder in _folders(workspace)]
+    names = [folder.name for folder in run_folders(workspace)]
     if not names:
         raise NotFoundError(f"there are no runs in {workspace}", hint='start one: explorer "your question"')
     if name == LATEST:

@@ -1,0 +1,194 @@
+"""A fleet under kills: many offline runs on several workers, a worker killed every few seconds, and what is lost.
+
+    uv run python bench/fleet.py [--runs 200] [--workers 4] [--kill-every 3] [--database URL] [--json]
+
+Each run explores the bundled sample day. At the end each report is compared with that of a run that nothing disturbed,
+and each journal is searched for a tool's effect or a model's turn that is there twice.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from explorer.fleet.database import FleetDatabase
+from explorer.fleet.runs import FleetQueue, NewRun, QueueState
+from explorer.journal.listing import read_records
+from explorer.schema.errors import StorageError
+from explorer.schema.events import JournalRecord
+from explorer.text.frontmatter import without_frontmatter
+
+QUESTION = "What do people say about Tern TLS?"
+SAMPLE = {"model": "offline", "is_sample": True, "lean": "off"}
+LEASE_S = 4
+CONCURRENCY = 2
+LOOK_S = 0.25
+MAX_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What came of it."""
+
+    runs: int
+    workers: int
+    kills: int
+    """Workers ended with SIGKILL."""
+    done: int
+    equal: int
+    """Reports that are those of an undisturbed run."""
+    resumed: int
+    """Runs that more than one session worked on."""
+    effects_twice: int
+    """Calls of tools with two results."""
+    requests_repeated: int
+    """Requests without an answer on record: those in flight at a kill."""
+    parked: int
+    seconds: float
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--kill-every", type=float, default=3.0, help="seconds; 0: no kills")
+    parser.add_argument("--database", default="", help="default: a file")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        url = given.database or f"sqlite:///{folder}/queue.sqlite"
+        figures = under_kills(Path(folder), url, given.runs, given.workers, given.kill_every)
+    if given.json:
+        print(json.dumps(asdict(figures)))
+    else:
+        print("\n".join(f"{name.replace('_', ' '):>18}  {value}" for name, value in asdict(figures).items()))
+    return 0 if figures.equal == figures.done == figures.runs and figures.effects_twice == 0 else 1
+
+
+def under_kills(  # noqa: PLR0913, PLR0917 - what the measurement is made of
+    folder: Path,
+    url: str,
+    runs: int,
+    workers: int,
+    kill_every_s: float,
+    between: Callable[[int], None] = lambda _n: None,
+) -> Figures:
+    """Submit the runs, let workers work on them and kill some, until none is left.
+
+    Args:
+        folder: Where the runs go.
+        url: The fleet's database.
+        runs: How many.
+        workers: How many at a time; a killed one is replaced.
+        kill_every_s: Seconds between two kills; 0: none.
+        between: Called after each kill with their number, e.g. to restart the database.
+    """
+    queue = FleetQueue(FleetDatabase(url))
+    chance = random.Random(7)  # noqa: S311 - which worker dies
+    began = time.monotonic()
+    submitted = [queue.submit(NewRun(QUESTION, dict(SAMPLE)))[0] for _ in range(runs)]
+    alive = [_worker(folder, url) for _ in range(workers)]
+    kills, last = 0, time.monotonic()
+    try:
+        while _has_work(queue) and time.monotonic() - began < MAX_S:
+            time.sleep(LOOK_S)  # noqa: TID251 - other processes work meanwhile
+            if kill_every_s and time.monotonic() - last > kill_every_s:
+                victim = chance.choice(alive)
+                victim.send_signal(signal.SIGKILL)
+                victim.wait()
+                alive[alive.index(victim)] = _worker(folder, url)
+                kills, last = kills + 1, time.monotonic()
+                between(kills)
+            alive = [one if one.poll() is None else _worker(folder, url) for one in alive]
+    finally:
+        for one in alive:
+            one.terminate()
+        for one in alive:
+            one.wait()
+    found = _figures(folder / "workspace", queue, submitted, workers, kills, time.monotonic() - began)
+    queue.close()
+    return found
+
+
+def _has_work(queue: FleetQueue) -> bool:
+    try:
+        return queue.has_work
+    except StorageError:
+        # The database is being restarted.
+        return True
+
+
+def _worker(folder: Path, url: str) -> "subprocess.Popen[bytes]":
+    flags = ("worker", "--quiet", "--no-shell", f"--concurrency={CONCURRENCY}", f"--lease={LEASE_S}s")
+    variables = _plain(folder) | {"EXPLORER_FLEET_DATABASE": url}
+    command = [sys.executable, "-m", "explorer", *flags]
+    with (folder / "workers.log").open("ab") as log:
+        return subprocess.Popen(command, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
+def _plain(folder: Path) -> dict[str, str]:
+    """Return the environment of a user without keys and settings."""
+    return {"PATH": os.environ["PATH"], "HOME": str(folder)}  # noqa: TID251 - to find programs
+
+
+def _figures(  # noqa: PLR0913, PLR0917 - all that was measured
+    workspace: Path, queue: FleetQueue, submitted: list[str], workers: int, kills: int, seconds: float
+) -> Figures:
+    states = Counter(one.state for one in queue.runs())
+    records = {run_id: read_records(workspace / run_id) for run_id in submitted if (workspace / run_id).is_dir()}
+    reports = {
+        run_id: without_frontmatter((workspace / run_id / "report.md").read_text())
+        for run_id in records
+        if (workspace / run_id / "report.md").is_file()
+    }
+    undisturbed = _undisturbed(workspace.parent)
+    return Figures(
+        runs=len(submitted),
+        workers=workers,
+        kills=kills,
+        done=states[QueueState.DONE],
+        equal=sum(report == undisturbed for report in reports.values()),
+        resumed=sum(_count(one, "session_configured") > 1 for one in records.values()),
+        effects_twice=sum(_twice(one) for one in records.values()),
+        requests_repeated=sum(_count(one, "request_sent") - _count(one, "turn_taken") for one in records.values()),
+        parked=states[QueueState.PARKED],
+        seconds=round(seconds, 1),
+    )
+
+
+def _undisturbed(folder: Path) -> str:
+    """Return the report of the same question outside the fleet."""
+    place = folder / "undisturbed"
+    subprocess.run(
+        [sys.executable, "-m", "explorer", "demo", QUESTION, "--quiet", "--no-shell", "--workspace", str(place)],
+        cwd=folder,
+        env=_plain(folder),
+        check=True,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+    )
+    return without_frontmatter(next(place.glob("*/report.md")).read_text())
+
+
+def _count(records: tuple[JournalRecord, ...], kind: str) -> int:
+    return sum(record.event.type == kind for record in records)
+
+
+def _twice(records: tuple[JournalRecord, ...]) -> int:
+    """Return how many calls have more than one result."""
+    results = Counter((one.event.agent, one.event.call) for one in records if one.event.type == "tool_finished")
+    return sum(count > 1 for count in results.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""The command `worker`: works on runs of a fleet's queue."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from explorer.cli.commands.catalog import check_team, named_tools
+from explorer.cli.commands.fleet import open_queue, say_unless_quiet
+from explorer.cli.commands.mcp_serve import ServerEnding
+from explorer.cli.commands.trust import settings_to_run
+from explorer.cli.launch import LastResort, settings_to_continue
+from explorer.cli.session import crash_point
+from explorer.cli.settings.configuration import Configuration
+from explorer.cli.settings.fleet_options import WORKER, WorkerOptions
+from explorer.cli.telemetry import show_logs
+from explorer.run.run import RunHooks
+from explorer.schema.errors import ConfigError
+from explorer.schema.setting import seconds
+
+if TYPE_CHECKING:
+    from explorer.fleet.runs import FleetQueue
+
+MAX_CONCURRENCY = 200
+MIN_LEASE_S = 1.0
+
+
+def worker(*, options: WorkerOptions = WORKER) -> int:
+    """Work on runs of the fleet's queue, until a signal ends the worker or, with `--until-empty`, no run is left.
+
+    Start as many workers as you like. When one dies, the others resume its runs after its lease. Ctrl-C and SIGTERM
+    give its runs back to the queue; what they found is kept.
+
+    Example: `explorer worker --concurrency 4 --until-empty`
+    """
+    _check(options)
+    configuration = settings_to_run(options)
+    tools = named_tools(options, configuration.settings)
+    check_team(configuration.settings, tools)
+    show_logs(options.verbose)
+
+    def hooks() -> RunHooks:
+        return RunHooks(tools=tools, origins=configuration.origins, on_checkpoint=crash_point())
+
+    with open_queue(configuration.settings) as queue:
+        return asyncio.run(_work(queue, configuration, options, hooks))
+
+
+def _check(options: WorkerOptions) -> None:
+    if not 1 <= options.concurrency <= MAX_CONCURRENCY:
+        hint = f"give a number from 1 to {MAX_CONCURRENCY}"
+        raise ConfigError(f"--concurrency {options.concurrency} is not allowed", hint=hint)
+    if options.output is not None or options.notify:
+        raise ConfigError("--output and --notify are for one run", hint="read a report with: explorer report RUN")
+
+
+async def _work(
+    queue: "FleetQueue", configuration: Configuration, options: WorkerOptions, hooks: Callable[[], RunHooks]
+) -> int:
+    from explorer.fleet.worker import Worker, WorkerPlan  # noqa: PLC0415 - its packages are an extra
+
+    plan = WorkerPlan(
+        configuration.settings,
+        hooks,
+        lambda folder: settings_to_continue(folder, configuration),
+        options.concurrency,
+        _lease_s(options.lease),
+        options.until_empty,
+        lambda words: say_unless_quiet(options, words),
+    )
+    one = Worker(queue, plan)
+    say_unless_quiet(
+        options, f"worker {one.name}\n  queue {queue.database.place}\n  runs in {configuration.settings.workspace}"
+    )
+    ended = ServerEnding(one.end)
+    with ended.by_signals():
+        await one.work()
+    LastResort().begin(ended.code)
+    return ended.code
+
+
+def _lease_s(raw: str) -> float:
+    try:
+        found = seconds(raw)
+    except ValueError:
+        found = 0.0
+    if found < MIN_LEASE_S:
+        raise ConfigError(f"--lease {raw[:40]!r} is not allowed", hint="give a time of a second or more: 30s, 2m")
+    return found

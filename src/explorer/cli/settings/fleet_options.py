@@ -1,0 +1,68 @@
+"""The flags of a fleet's commands."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from explorer.cli.settings.options import CommonOptions, ModelOptions, RunOptions, flag_of
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SubmitOptions(ModelOptions):
+    """Flags of a question for the queue."""
+
+    max_steps: Annotated[str | None, flag_of("--max-steps")] = None
+    max_cost: Annotated[str | None, flag_of("--max-cost")] = None
+    max_tokens: Annotated[str | None, flag_of("--max-tokens")] = None
+    max_tool_calls: Annotated[str | None, flag_of("--max-tool-calls")] = None
+    max_time: Annotated[str | None, flag_of("--max-time")] = None
+    max_agents: Annotated[str | None, flag_of("--max-agents")] = None
+    lang: Annotated[str | None, flag_of("--lang")] = None
+    many: Annotated[
+        str | None,
+        Parameter(
+            name="--many",
+            metavar="FILE",
+            help='A file of questions: a JSON object a line with "question", and "priority" or "key" where you like.',
+        ),
+    ] = None
+    priority: Annotated[int, Parameter(name="--priority", metavar="N", help="1 is first, 10000 last.")] = 100
+    key: Annotated[
+        str,
+        Parameter(
+            name="--idempotency-key", metavar="KEY", help="The same key gives the same run: submitted twice, run once."
+        ),
+    ] = ""
+    tenant: Annotated[str, Parameter(name="--tenant", metavar="NAME", help="Whose run it is.")] = ""
+    sample: Annotated[
+        bool, Parameter(name="--sample", negative="", help="Explore the bundled sample day offline, as `demo` does.")
+    ] = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions(RunOptions):
+    """Flags of a worker."""
+
+    concurrency: Annotated[int, Parameter(name="--concurrency", metavar="N", help="Runs at the same time.")] = 2
+    until_empty: Annotated[
+        bool, Parameter(name="--until-empty", negative="", help="End when no run waits or is at work.")
+    ] = False
+    lease: Annotated[
+        str, Parameter(name="--lease", metavar="TIME", help="Others take its runs when it is silent for so long.")
+    ] = "30s"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class QueueOptions(CommonOptions):
+    """Flags of the commands that look at the queue."""
+
+    tenant: Annotated[str | None, Parameter(name="--tenant", metavar="NAME", help="Only runs of this tenant.")] = None
+
+
+SUBMIT = SubmitOptions()
+WORKER = WorkerOptions()
+QUEUE = QueueOptions()

@@ -1,0 +1,176 @@
+"""The fleet's database: which runs were submitted, which worker has each, and which workers are alive.
+
+The queue itself is the workflow engine's (DBOS), in tables of its own in the same database. A run is in both: the
+workflow engine decides who is handed it next, and the row here decides who may work on it.
+
+All times are seconds of the database's clock, so that workers whose clocks differ agree.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+
+from explorer.fleet.sqlite_clock import add_millisecond_clock
+from explorer.schema.errors import ConfigError, StorageError
+
+SCHEMA_VERSION = 1
+SQLITE_WAIT_S = 30.0
+"""How long a process waits while another one writes to the file."""
+CONNECT_S = 10
+DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
+"""The databases that a fleet can use, and the driver for each."""
+
+METADATA = sa.MetaData()
+META = sa.Table(
+    "explorer_fleet",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+"""Facts about the fleet: the version of these tables, and whether workers may take runs."""
+RUNS = sa.Table(
+    "explorer_runs",
+    METADATA,
+    sa.Column("run_id", sa.Text, primary_key=True),
+    sa.Column("workflow", sa.Text, nullable=False),
+    sa.Column("tenant", sa.Text, nullable=False),
+    sa.Column("idempotency_key", sa.Text),
+    sa.Column("question", sa.Text, nullable=False),
+    sa.Column("settings", sa.Text, nullable=False),
+    sa.Column("priority", sa.Integer, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("wanted", sa.Text, nullable=False, server_default=""),
+    sa.Column("worker", sa.Text, nullable=False, server_default=""),
+    sa.Column("epoch", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("deaths", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("submitted_at", sa.Double, nullable=False),
+    sa.Column("queued_at", sa.Double, nullable=False),
+    sa.Column("started_at", sa.Double),
+    sa.Column("ended_at", sa.Double),
+    sa.Column("status", sa.Text, nullable=False, server_default=""),
+    sa.Column("reason", sa.Text, nullable=False, server_default=""),
+    sa.Column("cost_usd", sa.Double),
+    sa.UniqueConstraint("tenant", "idempotency_key"),
+    sa.Index("explorer_runs_by_state", "state", "queued_at"),
+)
+"""One row a run. `workflow` is its id in the queue, another one each time it is handed out again. `epoch` rises with
+each worker that takes it; `deaths` counts workers that died with it."""
+WORKERS = sa.Table(
+    "explorer_workers",
+    METADATA,
+    sa.Column("worker", sa.Text, primary_key=True),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("process", sa.Integer, nullable=False),
+    sa.Column("concurrency", sa.Integer, nullable=False),
+    sa.Column("lease_s", sa.Double, nullable=False),
+    sa.Column("started_at", sa.Double, nullable=False),
+    sa.Column("seen_at", sa.Double, nullable=False),
+)
+"""One row a worker that has not ended; it is dead when `seen_at` is older than its lease."""
+
+
+class FleetDatabase:
+    """A connection to the database, with the fleet's tables in it.
+
+    Args:
+        url: `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/NAME`.
+
+    Raises:
+        ConfigError: The address cannot be used, or the tables are of a newer version.
+        StorageError: The database does not answer or refuses.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = _driver_url(url)
+        self.place = place_of(self.url)
+        is_sqlite = self.url.get_backend_name() == "sqlite"
+        arguments = {"timeout": SQLITE_WAIT_S} if is_sqlite else {"connect_timeout": CONNECT_S}
+        if is_sqlite:
+            add_millisecond_clock()
+        if is_sqlite and self.url.database:
+            Path(self.url.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.engine = sa.create_engine(self.url, connect_args=arguments, pool_pre_ping=not is_sqlite)
+        self.now: sa.ColumnElement[float] = (
+            sa.literal_column("((julianday('now') - 2440587.5) * 86400.0)", sa.Double)
+            if is_sqlite
+            else sa.literal_column("EXTRACT(EPOCH FROM clock_timestamp())::float8", sa.Double)
+        )
+        self._prepare()
+
+    @property
+    def dsn(self) -> str:
+        """The address with its password, for the workflow engine."""
+        return self.url.render_as_string(hide_password=False)
+
+    @contextmanager
+    def transaction(self) -> Generator[sa.Connection]:
+        """Give a connection whose changes take effect together at the end, or not at all.
+
+        Raises:
+            StorageError: The database does not answer or refuses.
+        """
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise _described(error, self.place) from error
+
+    def has_table(self, name: str, schema: str) -> bool:
+        """Return whether there is a table; SQLite has no schemas.
+
+        Raises:
+            StorageError: The database does not answer or refuses.
+        """
+        is_sqlite = self.url.get_backend_name() == "sqlite"
+        with self.transaction() as connection:
+            return sa.inspect(connection).has_table(name, schema=None if is_sqlite else schema)
+
+    def insert_new(self, table: sa.Table, **values: object) -> sa.Insert:
+        """Return a statement that adds a row, or nothing where one with its keys is there."""
+        if self.url.get_backend_name() == "sqlite":
+            return sqlite.insert(table).values(**values).on_conflict_do_nothing()
+        return postgresql.insert(table).values(**values).on_conflict_do_nothing()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+    def _prepare(self) -> None:
+        with self.transaction() as connection:
+            METADATA.create_all(connection, checkfirst=True)
+            connection.execute(self.insert_new(META, name="version", value=str(SCHEMA_VERSION)))
+            found = connection.scalar(sa.select(META.c.value).where(META.c.name == "version")) or "0"
+        if int(found) > SCHEMA_VERSION:
+            raise ConfigError(
+                f"the fleet's database has tables of version {found}; this explorer knows {SCHEMA_VERSION}",
+                hint="update explorer on this machine: pip install -U 'explorer[fleet]'",
+            )
+
+
+def place_of(url: sa.URL) -> str:
+    """Return an address as it may be shown, without its password."""
+    return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
+
+
+def _driver_url(url: str) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+        return parsed.set(drivername=DRIVERS[parsed.get_backend_name()])
+    except (ArgumentError, KeyError, ValueError) as error:
+        raise ConfigError(
+            "the address of the fleet's database cannot be used",
+            hint="set EXPLORER_FLEET_DATABASE to sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME",
+        ) from error
+
+
+def _described(error: SQLAlchemyError, place: str) -> StorageError:
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    words = " ".join(str(cause).split())[:300] or type(cause).__name__
+    return StorageError(
+        f"the fleet's database {place} cannot be used: {words}",
+        hint="see that it runs and that the address is right: EXPLORER_FLEET_DATABASE",
+    )

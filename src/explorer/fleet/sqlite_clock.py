@@ -1,0 +1,34 @@
+"""Gives an old SQLite the clock that the queue's library asks it for."""
+
+import sqlite3
+import time
+from functools import partial
+
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+SINCE = (3, 42)
+"""The first SQLite with `unixepoch('subsec')`; see https://sqlite.org/lang_datefunc.html."""
+
+
+def add_millisecond_clock() -> None:
+    """Have each connection to SQLite that is opened from now on know `unixepoch('subsec')`, in this process.
+
+    On Python 3.12 and later the library stores times by that call. The SQLite of Debian 12, 3.40, answers it with NULL,
+    and every submission failed. The library opens connections of its own, so the call is added to all.
+    """
+    if sqlite3.sqlite_version_info < SINCE and not event.contains(Engine, "connect", _add_clock):
+        event.listen(Engine, "connect", _add_clock)
+
+
+def _add_clock(connection: object, _record: object) -> None:
+    native = getattr(connection, "driver_connection", connection)
+    if isinstance(native, sqlite3.Connection):
+        native.create_function(
+            "unixepoch", 1, partial(_unixepoch, sqlite3.connect(":memory:", check_same_thread=False))
+        )
+
+
+def _unixepoch(clock: sqlite3.Connection, moment: str | float | None) -> float | None:
+    """Return seconds since 1970; of any moment but `subsec` as SQLite itself does."""
+    return time.time() if moment == "subsec" else clock.execute("SELECT unixepoch(?)", (moment,)).fetchone()[0]

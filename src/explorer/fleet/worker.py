@@ -1,0 +1,288 @@
+"""A worker: takes runs from the queue, works on several at a time, and keeps their leases.
+
+The workflow engine hands runs out in threads of its own; the work itself is done on the worker's one event loop.
+"""
+
+import asyncio
+import errno
+import os
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from time import monotonic
+
+from dbos import DBOS, DBOSConfig, WorkflowSerializationFormat
+from loguru import logger
+
+from explorer.fleet.leases import SHARE_TRUSTED, Ending, LeaseLostError, Leases, TakenRun
+from explorer.fleet.runs import QUEUE, WORKFLOW, WORKFLOW_VERSION, FleetQueue, QueueState, Wanted
+from explorer.fleet.submitted import settings_of
+from explorer.journal.listing import is_run, is_run_id, is_running, read_records
+from explorer.journal.run_state import RunState
+from explorer.run.run import RunHooks, RunResult, StopSignal, resume, start
+from explorer.schema.errors import ConfigError, ExplorerError, StorageError
+from explorer.schema.events import JournalRecord, Status
+from explorer.schema.settings import Settings
+from explorer.text.sanitize import single_line
+from explorer.workspace.safe_open import remove_tree
+
+APPLICATION = "explorer-fleet"
+POLL_S = 1.0
+"""How often the queue is asked for runs."""
+LOOK_EVERY_S = 2.0
+"""How often a worker asks what is wanted of its runs; oftener with a short lease."""
+LEASES_A_LOOK = 4
+STOPPED = "the worker stopped"
+CANCELLED = "cancelled in the queue"
+NO_LONGER_OURS = "another worker has the run now"
+
+
+@dataclass(frozen=True)
+class WorkerPlan:
+    """The settings of a worker, and what the command line does for its runs."""
+
+    settings: Settings
+    hooks: Callable[[], RunHooks]
+    """Makes the hooks of each run."""
+    settings_to_resume: Callable[[Path], Settings]
+    """Return the settings to resume a run with; it raises `ConfigError` where they would free it of its sandbox."""
+    concurrency: int = 2
+    """Runs at the same time."""
+    lease_s: float = 30.0
+    """Seconds without a word after which others take the worker's runs."""
+    is_until_empty: bool = False
+    """Whether it ends when no run waits or is at work anywhere."""
+    say: Callable[[str], None] = lambda _words: None
+    """Is told in a line of each run that begins or ends."""
+
+
+@dataclass
+class _AtWork:
+    taken: TakenRun
+    task: asyncio.Task[Ending]
+    stop: StopSignal
+    ending: Ending | None = None
+    """How it ends when it is stopped from outside."""
+    is_lost: bool = False
+    """Whether another worker has it now."""
+
+    def cut(self, reason: str, ending: Ending | None) -> None:
+        """Stop the work at once; what is on record stays."""
+        self.ending = self.ending or ending
+        self.is_lost = self.is_lost or ending is None
+        self.stop.stop_at_once(reason)
+        self.task.cancel()
+
+
+@dataclass(frozen=True)
+class LeaseGuard:
+    """Lets the lines of a journal be written only while the run is this worker's.
+
+    For some seconds after a heartbeat that is known. A worker that was frozen for longer asks the database first.
+    """
+
+    leases: Leases
+    taken: TakenRun
+    now: Callable[[], float] = monotonic
+
+    def write(self, entries: Sequence[tuple[JournalRecord, bytes]], *, is_synced: bool) -> None:
+        """Refuse the lines of a run that may be another worker's.
+
+        Raises:
+            LeaseLostError: It is, or the database does not say.
+        """
+        if self.now() - self.leases.heard_at < SHARE_TRUSTED * self.leases.lease_s:
+            return
+        try:
+            is_ours = self.leases.has(self.taken)
+        except StorageError as error:
+            raise LeaseLostError(errno.ESTALE, f"nothing proves that the run is still ours: {error.message}") from error
+        if not is_ours:
+            raise LeaseLostError(errno.ESTALE, NO_LONGER_OURS)
+
+
+@dataclass
+class Worker:
+    """One worker of the fleet. Use `work` once."""
+
+    queue: FleetQueue
+    plan: WorkerPlan
+    name: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}")
+    at_work: dict[str, _AtWork] = field(default_factory=dict[str, _AtWork])
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _looked_up_at: float = field(default_factory=monotonic)
+
+    @cached_property
+    def leases(self) -> Leases:
+        """What this worker may work on."""
+        return Leases(self.queue, self.name, self.plan.lease_s)
+
+    def end(self) -> None:
+        """Take no further run, and give those at work back to the queue."""
+        self._ended.set()
+
+    async def work(self) -> None:
+        """Work until `end` is called, or the queue is empty where that was asked for.
+
+        Raises:
+            StorageError: The database does not answer at the start.
+        """
+        loop = asyncio.get_running_loop()
+        await asyncio.to_thread(self.leases.enter, socket.gethostname(), os.getpid(), self.plan.concurrency)
+        try:
+            await asyncio.to_thread(self._launch, loop)
+            try:
+                await self._watch()
+            finally:
+                await self._give_back()
+                await asyncio.to_thread(DBOS.destroy, workflow_completion_timeout_sec=5)
+        finally:
+            await asyncio.to_thread(self.leases.leave)
+
+    def _launch(self, loop: asyncio.AbstractEventLoop) -> None:
+        config: DBOSConfig = {
+            "name": APPLICATION,
+            "system_database_url": self.queue.database.dsn,
+            "application_version": WORKFLOW_VERSION,
+            "executor_id": self.name,
+            "log_level": "CRITICAL",
+            "console_log_level": "CRITICAL",
+        }
+        DBOS(config=config)
+
+        @DBOS.workflow(name=WORKFLOW, serialization_type=WorkflowSerializationFormat.PORTABLE)
+        def explore(run_id: str) -> str:
+            return asyncio.run_coroutine_threadsafe(self._take(run_id), loop).result()
+
+        DBOS.listen_queues([QUEUE])
+        DBOS.launch()
+        DBOS.register_queue(
+            QUEUE, worker_concurrency=self.plan.concurrency, polling_interval_sec=POLL_S, on_conflict="always_update"
+        )
+
+    async def _watch(self) -> None:
+        """Renew the leases, do what is wanted of the runs, and take over from the dead, until the end."""
+        every_s = min(LOOK_EVERY_S, self.plan.lease_s / LEASES_A_LOOK)
+        while not self._ended.is_set():
+            try:
+                await self._look()
+            except StorageError as error:
+                # The runs go on as long as the lease is trusted; what they write is checked after that.
+                logger.warning("{}", error.message)
+            try:
+                await asyncio.wait_for(self._ended.wait(), every_s)
+            except TimeoutError:
+                continue
+
+    async def _look(self) -> None:
+        ours = await asyncio.to_thread(self.leases.renew)
+        for run_id, at_work in list(self.at_work.items()):
+            epoch, wanted = ours.get(run_id, (None, Wanted.NOTHING))
+            if epoch != at_work.taken.epoch:
+                at_work.cut(NO_LONGER_OURS, None)
+            elif wanted is Wanted.CANCEL:
+                at_work.cut(CANCELLED, Ending(QueueState.CANCELLED, reason=CANCELLED))
+            elif wanted is Wanted.RETURN:
+                at_work.cut(STOPPED, Ending(QueueState.WAITING))
+        taken = await asyncio.to_thread(self.leases.take_from_dead)
+        await asyncio.to_thread(self.queue.drop, taken)
+        if monotonic() - self._looked_up_at > self.plan.lease_s:
+            self._looked_up_at = monotonic()
+            await asyncio.to_thread(self.leases.hand_out_again)
+        if self.plan.is_until_empty and not await asyncio.to_thread(lambda: self.queue.has_work):
+            self.end()
+
+    async def _give_back(self) -> None:
+        at_work = list(self.at_work.values())
+        for one in at_work:
+            one.cut(STOPPED, Ending(QueueState.WAITING))
+        if at_work:
+            await asyncio.wait([one.task for one in at_work])
+
+    async def _take(self, run_id: str) -> str:
+        """Work on a run that was handed out, if it may be taken; return how it ended."""
+        while (taken := await asyncio.to_thread(self.leases.take, run_id)) is None:
+            if not await asyncio.to_thread(self.leases.is_waiting, run_id):
+                return "not waiting"
+            if self._ended.is_set():
+                await asyncio.to_thread(self.leases.return_unstarted, run_id)
+                return "returned to the queue"
+            await asyncio.sleep(POLL_S)
+        stop = StopSignal()
+        task = asyncio.ensure_future(self._explore(taken, stop))
+        at_work = self.at_work[run_id] = _AtWork(taken, task, stop)
+        self.plan.say(single_line(f"{run_id}: {'taken' if taken.epoch == 1 else 'taken over'}"))
+        if self._ended.is_set():
+            at_work.cut(STOPPED, Ending(QueueState.WAITING))
+        ending = await self._ending(at_work)
+        del self.at_work[run_id]
+        if not at_work.is_lost:
+            await asyncio.to_thread(self.leases.settle, taken, ending)
+        words = NO_LONGER_OURS if at_work.is_lost else f"{ending.state} {ending.status or ending.reason}".strip()
+        self.plan.say(single_line(f"{run_id}: {words}"))
+        return words
+
+    async def _ending(self, at_work: _AtWork) -> Ending:
+        await asyncio.wait([at_work.task])
+        if at_work.ending is not None:
+            return at_work.ending
+        if at_work.task.cancelled():
+            return Ending(QueueState.WAITING)
+        error = at_work.task.exception()
+        if error is None:
+            return at_work.task.result()
+        if isinstance(error, ExplorerError):
+            hint = f" -> {error.hint}" if error.hint else ""
+            return Ending(QueueState.FAILED, reason=f"{error.message}{hint}")
+        logger.opt(exception=error).error("run {} ended by something unforeseen", at_work.taken.run_id)
+        return Ending(QueueState.FAILED, reason=f"something unforeseen happened: {type(error).__name__}")
+
+    async def _explore(self, taken: TakenRun, stop: StopSignal) -> Ending:
+        """Start a run, or resume what an earlier worker left of it."""
+        folder = self.plan.settings.workspace / checked_run_id(taken.run_id)
+        while await asyncio.to_thread(is_running, folder):  # noqa: ASYNC110 - another process has the lock
+            # A worker on this machine that was frozen, or is about to notice that its lease is over.
+            await asyncio.sleep(POLL_S)
+        hooks = replace(self.plan.hooks(), run_id=taken.run_id, stop=stop, store=LeaseGuard(self.leases, taken))
+        records = await asyncio.to_thread(_records, folder)
+        if records is None:
+            result = await start(taken.question, settings_of(taken.settings, self.plan.settings), hooks)
+        elif records.finished is not None:
+            # The worker died between the end of the run and its record in the queue.
+            finished = records.finished
+            return Ending(QueueState.DONE, finished.status, finished.reason, records.cost_usd)
+        else:
+            settings = settings_of(taken.settings, self.plan.settings_to_resume(folder))
+            result = await resume(folder, settings, "", hooks)
+        return _ending_of(result)
+
+
+def checked_run_id(run_id: str) -> str:
+    """Return the id of a run, which becomes the name of a folder.
+
+    Raises:
+        ConfigError: It is none: others may write to the database.
+    """
+    if not is_run_id(run_id):
+        raise ConfigError("its id is not that of a run")
+    return run_id
+
+
+def _ending_of(result: RunResult) -> Ending:
+    if result.status is Status.WAITING:
+        reason = f"its plan waits for a decision: explorer resume {result.run_id} --plan approve"
+        return Ending(QueueState.FAILED, result.status, reason, result.cost_usd)
+    return Ending(QueueState.DONE, result.status, result.reason, result.cost_usd)
+
+
+def _records(folder: Path) -> RunState | None:
+    """Return the state of a run that has begun; of one that has not, nothing is left behind."""
+    records = read_records(folder) if is_run(folder) else ()
+    if records:
+        return RunState.of(record.event for record in records)
+    if folder.exists():
+        remove_tree(folder)
+    return None
