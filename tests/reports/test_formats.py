@@ -15,12 +15,13 @@ from docx import Document
 from PIL import Image
 from pypdf import PdfReader
 
-from explorer.cli.report_files import document_of, write_report
+from explorer.cli.report_files import write_report
 from explorer.reports.formats.document import ReportDocument
 from explorer.reports.formats.docx_file import docx_file
 from explorer.reports.formats.html_page import html_page
 from explorer.reports.formats.pdf_file import check_pango, pdf_file
 from explorer.reports.formats.writers import FORMATS, format_of
+from explorer.run.report_document import document_of
 from explorer.schema.errors import ConfigError
 
 CHINESE = "值得注意的新闻"

@@ -55,6 +55,8 @@ Input and output:
   --workspace DIR          Folder with the runs
   --output-format FORMAT   Format of stdout: text, json, or stream-json (one
                            record per line)
+  --trust                  Trust this folder as its files and skills are now;
+                           remembered until one changes
   --trust-folder           Take all settings of this folder's files, for this
                            command
   --ignore-folder          Leave out settings of this folder's files that need

@@ -21,6 +21,7 @@ COMMANDS = (
     "verify",
     "eval",
     "grep",
+    "serve",
     "demo",
     "tools",
     "agents",
@@ -29,6 +30,10 @@ COMMANDS = (
     "presets",
     "config",
     "mcp",
+    "submit",
+    "worker",
+    "queue",
+    "fleet",
     "trust",
     "doctor",
     "completion",
@@ -70,6 +75,7 @@ Commands:
   verify [RUN]             check quotes and figures against the cited sources
   eval SET                 ask questions with known answers; measure the reports
   grep PATTERN [RUN]       search reports, findings and sources of runs
+  serve                    runs in your browser: ask, watch, steer, read, check
   demo                     explore the bundled sample day, offline
   tools                    tools of agents, and the roles that have them
   agents                   roles: purpose, tools and limits of each
@@ -79,6 +85,10 @@ Commands:
   config show              every setting, its value, and where it comes from
   mcp list, add, test      MCP servers, whose tools roles may call
   mcp serve                serve explorations to other agents, over MCP
+  submit QUESTION          put a question into the queue of a fleet
+  worker                   work on runs of the queue; start as many as you like
+  queue                    runs that wait; also cancel, retry, drain, stop
+  fleet status             workers of the fleet, and their runs
   trust [FOLDER]           let the settings in a folder's files take effect
   doctor [RUN]             check this machine, keys and services; or one run
   completion SHELL         completions for bash, zsh or fish

@@ -21,11 +21,10 @@ from explorer.cli.report_files import check_target
 from explorer.cli.screens.approval import terminal_approval
 from explorer.cli.screens.output import say
 from explorer.cli.screens.run_summary import SummaryPrinter
-from explorer.cli.screens.run_view import RunView
 from explorer.cli.screens.screen import Screen, screen_for, tap_for
 from explorer.cli.session import Session, SessionEnd, Work
 from explorer.cli.settings.configuration import Configuration
-from explorer.cli.settings.options import AskOptions, RunOptions
+from explorer.cli.settings.options import AskOptions, GivenOptions, RunOptions
 from explorer.cli.settings.untrusted import within
 from explorer.cli.settings.values import Origin
 from explorer.cli.telemetry import show_logs, traced
@@ -33,6 +32,7 @@ from explorer.journal.control import Inbox
 from explorer.journal.listing import find_run, holder, read_records
 from explorer.journal.marks import is_own
 from explorer.journal.run_state import RunState
+from explorer.observe.run_view import RunView
 from explorer.run.run import RunHooks, RunResult, resume, start
 from explorer.sandbox.confinement import SandboxTier
 from explorer.schema.approvals import Approve
@@ -65,7 +65,7 @@ class Shown:
 
 def start_run(question: str, configuration: Configuration, options: RunOptions, shown: Shown | None = None) -> int:
     """Start a run, or print the plan of one, and report how it ended."""
-    files = _files(options.files) if isinstance(options, AskOptions) else ()
+    files = input_files(options.files) if isinstance(options, GivenOptions) else ()
     settings = configuration.settings.model_copy(update={"files": files, **_since(options, configuration.settings)})
     check_before_paying(options)
     piped = _piped(options)
@@ -78,7 +78,7 @@ def start_run(question: str, configuration: Configuration, options: RunOptions, 
         return await start(question, settings, replace(hooks, files=piped, tools=tools))
 
     session = _session(options, replace(configuration, settings=settings), shown)
-    later = replace(options, files=()) if isinstance(options, AskOptions) else options
+    later = replace(options, files=()) if isinstance(options, GivenOptions) else options
     ended = _Ended(configuration, later, Notifier.of(options.notify, settings), shown is None)
     return ended.by(_drive(work, session, options))
 
@@ -249,7 +249,13 @@ def _session(options: RunOptions, configuration: Configuration, shown: Shown | N
     return traced(session, configuration.settings)
 
 
-def _files(names: Sequence[str]) -> tuple[Path, ...]:
+def input_files(names: Sequence[str]) -> tuple[Path, ...]:
+    """Return the files that are given to a run.
+
+    Raises:
+        NotFoundError: One is not there.
+        ConfigError: One cannot be read.
+    """
     paths = tuple(Path(name).expanduser() for name in names)
     for path in paths:
         if not path.exists():

@@ -18,8 +18,9 @@ from datetime import UTC, datetime
 from html import escape
 from urllib.parse import urlsplit
 
-from explorer.cli.screens.formatting import one_line
-from explorer.cli.screens.output import INTERRUPTED, TERMINATED, CommandResult, say
+from explorer.cli.screens.output import INTERRUPTED, TERMINATED, say
+from explorer.observe.command_result import CommandResult
+from explorer.observe.formatting import one_line
 from explorer.schema.errors import ConfigError, ExplorerError
 from explorer.schema.network import Network
 from explorer.schema.settings import Settings

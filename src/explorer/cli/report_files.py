@@ -1,18 +1,12 @@
 """A report in a file of the user's, in the format of its ending: whole or not at all, and over no other unasked."""
 
-import json
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from explorer.reports.formats.document import ReportDocument
 from explorer.reports.formats.writers import format_of
-from explorer.reports.verify.check import CLAIMS, SOURCES
-from explorer.schema.errors import ConfigError, StorageError, ToolError
-from explorer.schema.messages import JsonObject
-from explorer.workspace.workspace import Workspace
+from explorer.schema.errors import ConfigError, StorageError
 
 
 def check_target(name: str, *, overwrite: bool) -> Path:
@@ -50,39 +44,3 @@ def write_report(document: ReportDocument, target: Path, *, overwrite: bool) -> 
         with suppress(OSError):
             beside.unlink(missing_ok=True)
     return warning
-
-
-def document_of(text: str, folder: Path, fields: Mapping[str, Any] | None = None) -> ReportDocument:
-    """Return the report of a run, with what its folder says of its citations, sources and images.
-
-    Args:
-        text: The report, or an answer in words.
-        folder: The run's.
-        fields: What is said of an answer, which has no frontmatter.
-    """
-    workspace = Workspace(folder)
-    is_report = fields is None
-    return ReportDocument(
-        text,
-        fields or {},
-        claims=_rows(workspace, CLAIMS) if is_report else (),
-        sources=_rows(workspace, SOURCES),
-        read_image=lambda path: _content(workspace, path),
-    )
-
-
-def _content(workspace: Workspace, path: str) -> bytes | None:
-    try:
-        return workspace.read_bytes(path)
-    except (ToolError, OSError):
-        return None
-
-
-def _rows(workspace: Workspace, path: str) -> list[JsonObject]:
-    """Return the objects of a file with one a line; none where it is missing or damaged: the report is worth more."""
-    content = _content(workspace, path) or b""
-    try:
-        rows = [json.loads(line) for line in content.splitlines() if line.strip()]
-    except ValueError:
-        return []
-    return [row for row in rows if isinstance(row, dict)]

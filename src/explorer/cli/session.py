@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from explorer.agents.user_stop import REPORT_S
 from explorer.cli.screens.output import HUNG_UP, INTERRUPTED, TERMINATED
-from explorer.cli.screens.run_view import RunView
 from explorer.cli.screens.screen import Screen
 from explorer.journal.journal import Observe, OnCheckpoint
+from explorer.observe.run_view import RunView
 from explorer.run.run import RunHooks, RunResult, StopSignal
 from explorer.schema.approvals import Approve
 from explorer.schema.errors import ExplorerError

@@ -7,7 +7,6 @@ are those of a run that was carried here (`run/carried.py`).
 import gzip
 import io
 import os
-import re
 import tarfile
 import tempfile
 from collections.abc import Generator, Iterable
@@ -19,7 +18,7 @@ from typing import IO
 from explorer.documents.parsing.archives import ArchiveEntry, ArchiveError, opened_archive
 from explorer.documents.parsing.unpack_worker import TOO_MUCH
 from explorer.journal.codec import scan
-from explorer.journal.listing import is_running
+from explorer.journal.listing import is_run_id, is_running
 from explorer.journal.run_state import RunState
 from explorer.run.export_redaction import MAX_BYTES, redacted, redactor_of
 from explorer.schema.errors import ConfigError, StorageError
@@ -32,7 +31,6 @@ from explorer.workspace.safe_open import opened_below, remove_tree, walk
 
 LEFT_OUT = ("lock", "holder", "inbox")
 """Files of the engine's folder that belong to a process at work, and not to the run."""
-RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]{1,120}")
 MAX_PATH_CHARS = 500
 HEADER_BYTES = 4_096
 """Room a file's headers may take in an archive."""
@@ -234,7 +232,7 @@ def _safe_parts(entry: ArchiveEntry) -> tuple[str, ...]:
     parts = PurePosixPath(entry.name).parts
     if not _is_plain(entry.name) or entry.name.startswith("/") or ".." in parts or len(parts) < 2:  # noqa: PLR2004 - a run and a file
         raise ConfigError(f"the file contains {shown}, which is not a path inside a run", hint=HOW_TO_PACK)
-    if RUN_ID.fullmatch(parts[0]) is None:
+    if not is_run_id(parts[0]):
         raise ConfigError(f"the file contains {shown}, whose folder is not a run's id", hint=HOW_TO_PACK)
     return parts
 

@@ -346,7 +346,7 @@ def draft_problem(context: ReportContext, *, has_time: bool = True, is_empty: bo
     problem = problem_of(body, unknown) or image_problem(body, workspace.exists)
     if problem:
         return ToolError(problem, data={"code": ErrorCode.UNKNOWN_SOURCES, "sources": unknown} if unknown else NO_DATA)
-    if not has_time or _was_shown(run_state):
+    if not has_time or was_shown(run_state, ErrorCode.CORRECT_REPORT):
         return None
     citations = context.citations
     verification = citations.check(draft)
@@ -359,14 +359,14 @@ def draft_problem(context: ReportContext, *, has_time: bool = True, is_empty: bo
     return ToolError(message, data={"code": ErrorCode.CORRECT_REPORT})
 
 
-def _was_shown(run_state: RunState) -> bool:
-    """Return whether the orchestrator was refused for its citations before, since its latest task."""
+def was_shown(run_state: RunState, code: ErrorCode) -> bool:
+    """Return whether the orchestrator was refused for this before, since its latest task."""
     state = run_state.agents.get(ORCHESTRATOR)
     if state is None or NoteReason.CORRECT in state.notes:
         return state is not None
     messages = state.messages[state.began_at :]
     results = [result for message in messages if isinstance(message, Results) for result in message.results]
-    return any(result.data.get("code") == ErrorCode.CORRECT_REPORT for result in results)
+    return any(result.data.get("code") == code for result in results)
 
 
 async def record_moved(

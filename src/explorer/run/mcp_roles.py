@@ -80,6 +80,25 @@ def with_server_tools(role: Role, server: McpServer, tools: Mapping[str, McpTool
     return role.model_copy(update={"tools": tuple(found)})
 
 
+def roles_with(server: McpServer, roles: Mapping[str, Role]) -> list[str]:
+    """Return the names of the roles that get tools of a server: by its entry, or by their own files."""
+    return [
+        role.name
+        for role in roles.values()
+        if role.name in server.roles or any(server_of(tool) == server.name for tool in role.tools)
+    ]
+
+
+def roles_given(roles: Mapping[str, Role], server: McpServer, tool: McpTool) -> list[str]:
+    """Return the names of the roles that get a tool of a server: by their own files, or by its entry."""
+    by_entry = server.roles if server.gives(tool.remote) else ()
+    return [
+        role.name
+        for role in roles.values()
+        if role.name in by_entry or any(name == tool.name or fnmatchcase(tool.name, name) for name in role.tools)
+    ]
+
+
 def without_tools(role: Role, server: str) -> Role:
     """Return a role without the tools of a server; of all servers, where none is named."""
     kept = tuple(name for name in role.tools if not server_of(name) or (server and server_of(name) != server))

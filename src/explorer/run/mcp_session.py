@@ -2,7 +2,6 @@
 
 import asyncio
 import shlex
-import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -24,6 +23,7 @@ from explorer.schema.mcp import McpServer
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.workspace.access import ENGINE_FOLDER
+from explorer.workspace.temporary import PROXY_FOLDER, temporary_folder
 
 if TYPE_CHECKING:  # the protocol's SDK is imported by those runs only that have a server
     from explorer.mcp_client.connection import ServerConnection
@@ -220,7 +220,7 @@ class ServerOpener:
 
     def _own_folder(self) -> Path:
         """Return an empty folder that the program may write in."""
-        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="explorer-mcp-"))).resolve()
+        folder = self._stack.enter_context(temporary_folder("explorer-mcp-"))
         (folder / ENGINE_FOLDER).mkdir()
         return folder
 
@@ -236,7 +236,7 @@ class ServerOpener:
         if confinement.tier is not SandboxTier.BUBBLEWRAP:
             words = f"the MCP server {server.name} may reach hosts, and only bubblewrap can allow it some"
             raise ConfigError(words, hint='install bubblewrap, or set `sandbox = "off"` in its entry')
-        path = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="explorer-")), "proxy")
+        path = self._stack.enter_context(temporary_folder(PROXY_FOLDER)) / "proxy"
         guard = Guard(self._settings.services.allow_hosts)
         await self._stack.enter_async_context(EgressProxy(guard, server.hosts, path))
         return path

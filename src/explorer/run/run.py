@@ -19,6 +19,7 @@ from explorer.journal.control import Inbox
 from explorer.journal.journal import Journal, Observe, Protection
 from explorer.journal.listing import free_run_id, is_run, read_records
 from explorer.journal.run_state import RunState
+from explorer.journal.store import JournalStore, NoStore
 from explorer.llm.clients import RetrySettings
 from explorer.observe.run_log import RunLog, log_closed, log_written
 from explorer.reports.verify.claims import Verification
@@ -178,6 +179,8 @@ class RunHooks:
     """Called once, before `observe`, with the records that a resumed run has so far."""
     approve: Approve | None = None
     """Answers calls that an approval rule asks about; None: they are refused."""
+    store: JournalStore = field(default_factory=NoStore)
+    """A second place for the lines of the journal, which each of them reaches before its file."""
     on_checkpoint: Callable[[str], None] | None = None
     """Called at each of the journal's points of no return, by name; tests end the process there."""
 
@@ -257,7 +260,7 @@ def _opened(folder: Path, settings: Settings, hooks: RunHooks) -> Generator[RunJ
     further = (*hooks.tools, *installed_extensions().installed_tools)
     records = SessionRecords({tool.name for tool in further})
     observers = [records.see, RunLog().observe, *([hooks.observe] if hooks.observe else [])]
-    protection = Protection(Redactor(settings.secret_texts()), open_key(settings.state_dir))
+    protection = Protection(Redactor(settings.secret_texts()), open_key(settings.state_dir), hooks.store)
     journal = Journal.open(folder / ".explorer", hooks.now, observers, hooks.on_checkpoint, protection)
     try:
         yield RunJournal(journal, folder, records, hooks.catch_up)

@@ -32,8 +32,10 @@ from explorer.run.finish import (
     missing_report,
     record_moved,
     restore_draft,
+    was_shown,
 )
 from explorer.run.judge import JudgeAccount, ask_judge
+from explorer.run.known_stories import repeated_stories, repetition_problem
 from explorer.run.resources import RunResources
 from explorer.run.run_facts import QUICK, run_facts
 from explorer.run.session_context import SessionContext
@@ -48,10 +50,11 @@ from explorer.schema.events import (
     Status,
     Steered,
 )
-from explorer.schema.reasons import EndCause, EndReason, NoteReason, limit_reached
+from explorer.schema.reasons import EndCause, EndReason, ErrorCode, NoteReason, limit_reached
 from explorer.schema.tool import Tool
 from explorer.text.rendering import ModelText, by_user, own, render
 from explorer.tools.finish import AnswerTool, FinishTool
+from explorer.workspace.access import REPORT
 from explorer.workspace.source_store import SourceStore
 
 INPUTS = "inputs"
@@ -258,7 +261,15 @@ class RunSession(SessionContext):
         """Return why the run cannot end yet."""
         has_time = not budget.winding_down
         found = draft_problem(self.report_context, has_time=has_time, is_empty=is_empty)
-        return found or (self._missing_answer() if has_time else None)
+        return found or (self._missing_answer() or self._repeated() if has_time else None)
+
+    def _repeated(self) -> ToolError | None:
+        """Return why the run cannot end yet, where the library has each story once and the report one again."""
+        if self.settings.library != "once" or was_shown(self.run_state, ErrorCode.KNOWN_STORIES):
+            return None
+        past = self.past()
+        draft, reports = self.workspace.read_text(REPORT), past.library.stored_reports()
+        return repetition_problem(repeated_stories(draft, self.run_state.sources, reports, past.run))
 
     def _missing_answer(self) -> ToolError | None:
         """Return why the run cannot end yet, where a program waits for an answer in its form."""

@@ -1,7 +1,6 @@
 """The shell of one session of a run: its sandbox, its jobs, and the notes to agents on them."""
 
 import asyncio
-import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from explorer.schema.reasons import NoteReason
 from explorer.schema.tool import Tool
 from explorer.text.rendering import ModelText, code, own
 from explorer.tools.shell import shell_tools, state_of, unrecorded
+from explorer.workspace.temporary import PROXY_FOLDER, temporary_folder
 from explorer.workspace.workspace import Workspace
 
 SHOWN_CHARS = 80
@@ -108,6 +108,6 @@ async def _way_out(resources: RunResources, confinement: Confinement, stack: Asy
     if not hosts or confinement.tier is not SandboxTier.BUBBLEWRAP:
         return None
     # In a folder of its own: the name of a socket may be about 100 characters long, a run's folder may be longer.
-    path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="explorer-")), "proxy")
+    path = stack.enter_context(temporary_folder(PROXY_FOLDER)) / "proxy"
     await stack.enter_async_context(EgressProxy(resources.connectors.web.guard, hosts, path))
     return path

@@ -11,7 +11,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.screens.formatting import counted, size
 from explorer.cli.screens.output import aligned, emit_json, emit_page, say
 from explorer.cli.settings.configuration import changes_runs, configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
@@ -26,6 +25,7 @@ from explorer.journal.listing import (
     list_runs,
     overview,
 )
+from explorer.observe.formatting import counted, size
 from explorer.run.archive import MAX_PATH_CHARS, move_in, pack, remove, size_of, unpacked
 from explorer.run.fork import fork
 from explorer.schema.errors import ConfigError

@@ -10,10 +10,10 @@ from cyclopts import Parameter
 
 from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.question import as_asked, no_question
-from explorer.cli.screens.formatting import one_line
 from explorer.cli.screens.output import say
 from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.options import RUN, AskOptions, RunOptions
+from explorer.observe.formatting import one_line
 from explorer.schema.errors import ConfigError
 from explorer.schema.plan import PlanVerdict
 
@@ -66,12 +66,17 @@ def resume(
 
 def demo(
     *question: Annotated[str, Parameter(help="Another question than the sample one.")],
+    web: Annotated[
+        bool, Parameter(name="--web", negative="", help="Watch it in your browser, as `explorer serve` shows runs.")
+    ] = False,
     options: RunOptions = RUN,
 ) -> int:
     """Explore the bundled, invented sample day: no key, no network, no cost.
 
     The engine is the same as for every run: an orchestrator, helpers, files, a cited report. Only the pages are
     invented, and a rule-based offline engine takes the place of the model.
+
+    Example: `explorer demo --web`
     """
     configuration = settings_to_run(options if options.model else replace(options, model=("offline",)))
     if not options.model:
@@ -80,7 +85,12 @@ def demo(
         update={"is_sample": True} if options.model else {"is_sample": True, "lean": "off"}
     )
     words = as_asked(" ".join(question)) or SAMPLE_QUESTION
-    return _start(words, replace(configuration, settings=settings), options)
+    configuration = replace(configuration, settings=settings)
+    if web:
+        from explorer.cli.commands.serve import serve_demo  # noqa: PLC0415 - it loads the engine
+
+        return serve_demo(configuration, words, options)
+    return _start(words, configuration, options)
 
 
 def _start(question: str, configuration: Configuration, options: RunOptions) -> int:

@@ -4,20 +4,21 @@ Files that the user names with `--tools` are code that runs with the user's righ
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool
 from explorer.agents.roles import Role, check_defaults, check_roles, helper_lines, helpers_in, with_offered
 from explorer.cli.commands.library import library_of
+from explorer.cli.commands.mcp_look import seen_servers, server_facts, server_rows
 from explorer.cli.commands.window_check import window_words
-from explorer.cli.screens.formatting import counted, one_line
-from explorer.cli.screens.output import aligned, emit_json, emit_page
+from explorer.cli.screens.output import aligned, emit_json, emit_page, say
 from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE
 from explorer.cli.settings.configuration import Configuration, configured, passed_over
 from explorer.cli.settings.options import COMMON, MODEL, CommonOptions, ModelOptions
 from explorer.cli.typo import closest
+from explorer.observe.formatting import counted, first_sentence, one_line
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import OWN, Point, installed_extensions, tools_in_file
 from explorer.run.mcp_roles import mcp_names, used_servers
@@ -40,7 +41,6 @@ from explorer.schema.mcp import server_of
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool, ToolResult
 from explorer.skills.catalog import SkillCatalog, find_skills
-from explorer.text.words import sentences
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
 from explorer.tools.library import LibraryAccess, Past, SearchRunsTool, library_tools
@@ -72,12 +72,11 @@ def _check_place(path: Path, settings: Settings) -> None:
             raise ConfigError(f"{path} is in {what}, so it is not run", hint=f"move it out of {folder}")
 
 
-SENTENCE_CHARS = 90
 LEADS, WRITES_REPORT = "leads the run", "writes the report"
 
 
 def tools(*, options: CommonOptions = COMMON) -> int:
-    """List what agents can do, and which roles may do it."""
+    """List what agents can do, and which roles may do it; also what the configured MCP servers offer now."""
     settings = configured(options, passed_over).settings
     own = named_tools(options, settings)
     further = (*installed_extensions().installed_tools, *own)
@@ -86,7 +85,8 @@ def tools(*, options: CommonOptions = COMMON) -> int:
     origins = {tool.name: installed_extensions().origin_of(tool.name) for tool in offered}
     origins |= {tool.name: "--tools" for tool in own}
     rows = [(tool, [name for name, role in roles.items() if tool.name in role.tools]) for tool in offered]
-    remote = sorted(mcp_names(roles))
+    servers = seen_servers(settings, roles)
+    remote = {tool.frozen.name for one in servers for tool in one.tools} | mcp_names(roles)
     rules = checked_rules(settings, offered, {*absent, *remote})
     if options.output_format == "text":
         cells = [
@@ -94,24 +94,35 @@ def tools(*, options: CommonOptions = COMMON) -> int:
             for tool, allowed in rows
         ]
         cells += [(name, "-", f"Not there: {reason}") for name, reason in absent.items()]
-        page = aligned(("TOOL", "ROLES", "WHAT IT DOES"), cells)
-        names = [*(tool.name for tool in offered), *remote]
-        ruled = [(name, "; ".join(texts)) for name in names if (texts := rules.concerning(name))]
-        emit_page(f"{page}\n\n{aligned(('TOOL', 'APPROVAL: THE FIRST RULE THAT FITS'), ruled)}" if ruled else page)
-    else:
-        emit_json(
-            [
-                {
-                    **tool.schema().model_dump(),
-                    "effect": tool.effect,
-                    "approval": rules.concerning(tool.name),
-                    "roles": names,
-                    "origin": origins[tool.name],
-                }
-                for tool, names in rows
-            ]
-        )
+        names = [*(tool.name for tool in offered), *sorted(remote)]
+        emit_page("\n\n".join(_tables(cells, server_rows(servers), rules, names)))
+        return 0
+    facts: list[dict[str, object]] = [
+        {
+            **tool.schema().model_dump(),
+            "effect": tool.effect,
+            "approval": rules.concerning(tool.name),
+            "roles": names,
+            "origin": origins[tool.name],
+        }
+        for tool, names in rows
+    ]
+    emit_json([*facts, *server_facts(servers, rules)])
+    for one in servers:
+        if one.problem and not options.quiet:
+            say(f"MCP server {one.server.name} left out: {one_line(one.problem)}")
     return 0
+
+
+def _tables(
+    cells: Sequence[Sequence[str]], remote: Sequence[Sequence[str]], rules: ApprovalRules, names: Sequence[str]
+) -> Iterator[str]:
+    """Yield the tables of the page of tools: explorer's, those of MCP servers, and the rules for any of them."""
+    yield aligned(("TOOL", "ROLES", "WHAT IT DOES"), cells)
+    if remote:
+        yield aligned(("TOOL", "EFFECT", "SERVER", "ROLES", "WHAT IT DOES"), remote)
+    if ruled := [(name, "; ".join(texts)) for name in names if (texts := rules.concerning(name))]:
+        yield aligned(("TOOL", "APPROVAL: THE FIRST RULE THAT FITS"), ruled)
 
 
 def agents(*, options: CommonOptions = COMMON) -> int:
@@ -254,11 +265,6 @@ def _check_skills(settings: Settings) -> None:
         if name not in there:
             message = f"the preset {preset.name} needs the skill {name!r}, which is not there"
             raise ConfigError(message, hint=f"explorer skills list; to write it: explorer skills new {name}")
-
-
-def first_sentence(text: str) -> str:
-    """Return what a description begins with."""
-    return one_line(" ".join(sentences(one_line(text))[:1]), SENTENCE_CHARS)
 
 
 def _from(origin: str) -> str:

@@ -5,11 +5,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.screens.formatting import plain
 from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import RUNNING, UNFINISHED, find_run, is_running
+from explorer.observe.formatting import plain
 from explorer.reports.compare import RunSnapshot, compare_runs, comparison_page, snapshot_on_disk
 from explorer.schema.errors import ConfigError
 

@@ -12,19 +12,20 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.agents.roles import PromptLoader
+from explorer.cli.commands.mcp_look import check_servers
 from explorer.cli.commands.model_probe import check_profiles, forget_all, probe_models
 from explorer.cli.commands.parser_check import check_parser
 from explorer.cli.commands.probes import CheckResult, probe_services
 from explorer.cli.commands.run_check import check_run
 from explorer.cli.commands.shell_check import check_shell
 from explorer.cli.commands.window_check import check_windows
-from explorer.cli.screens.formatting import one_line
 from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.settings.configuration import Configuration, Unknown, inspected
 from explorer.cli.settings.options import MODEL, CommonOptions, ModelOptions
 from explorer.journal.listing import find_run
 from explorer.llm.models import AUTO, parse_model
 from explorer.llm.vendors import ConfiguredVendor
+from explorer.observe.formatting import one_line
 from explorer.run.extensions import Extensions, Point, installed_extensions
 from explorer.run.resources import choose_shell, role_origins, shell_set_by
 from explorer.run.settings_parts import model_setup, search_setup
@@ -55,7 +56,8 @@ def doctor(
     """Check this machine, the keys and the services, or one run; each problem comes with its fix.
 
     Ends with 0 unless something fails. Keys are never shown. Without `--probe` nothing is sent to a model, and nothing
-    takes longer than a few seconds. A run is only looked at: journal, sources, files, report, and who works on it.
+    takes longer than a few seconds; MCP servers are started or asked, and have ten. A run is only looked at: journal,
+    sources, files, report, and who works on it.
 
     Example: `explorer doctor latest`
     """
@@ -81,6 +83,7 @@ def doctor(
         *check_variables(configuration.unknown),
         *check_folder(configuration),
         *check_extensions(installed_extensions()),
+        *check_servers(configuration.settings),
         *probe_services(configuration),
         *check_profiles(configuration.settings),
     ]

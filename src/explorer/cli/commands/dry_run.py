@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass
 
 from explorer.agents.roles import Role
 from explorer.cli.commands.catalog import check_team, named_tools
-from explorer.cli.screens.formatting import duration, money, one_line, size
 from explorer.cli.screens.output import aligned, emit_json, emit_page
 from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE, tight_limit_words
 from explorer.cli.settings.options import AskOptions
 from explorer.llm.models import Choice, ModelRef
+from explorer.observe.formatting import duration, money, one_line, size
 from explorer.run.resources import (
     ChosenTeam,
     choose_judge,

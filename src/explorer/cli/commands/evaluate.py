@@ -13,7 +13,6 @@ from cyclopts import Parameter
 from explorer.cli.commands.catalog import check_team, named_tools
 from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.screens.evaluation import OF_TEXTS, EvalComparison, Evaluated, evaluation_facts, evaluation_page
-from explorer.cli.screens.formatting import counted, duration, money, one_line
 from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.options import RunOptions
 from explorer.cli.telemetry import show_logs
@@ -22,6 +21,7 @@ from explorer.evaluation.evaluate import DEFAULT_PARALLEL, EvalPlan, evaluate, i
 from explorer.evaluation.grading import GradingPlan
 from explorer.evaluation.questions import EvalQuestion
 from explorer.evaluation.scoring import Score, score_text, shares
+from explorer.observe.formatting import counted, duration, money, one_line
 from explorer.run.run import RunHooks
 from explorer.schema.errors import ConfigError
 from explorer.schema.settings import Settings

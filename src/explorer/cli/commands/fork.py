@@ -8,11 +8,11 @@ from cyclopts import Parameter
 
 from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.question import as_asked
-from explorer.cli.screens.formatting import counted
 from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.options import RUN, RunOptions
 from explorer.journal.listing import find_run, read_records
 from explorer.journal.run_state import RunState
+from explorer.observe.formatting import counted
 from explorer.run.fork import Forked
 from explorer.run.fork import fork as fork_run
 from explorer.schema.errors import ConfigError

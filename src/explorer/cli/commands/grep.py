@@ -11,11 +11,11 @@ from typing import Annotated
 import regex
 from cyclopts import Parameter
 
-from explorer.cli.screens.formatting import one_line
 from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import find_run, is_run
+from explorer.observe.formatting import one_line
 from explorer.reports.earlier import PastRun
 from explorer.schema.errors import ConfigError, NotFoundError, ToolError
 

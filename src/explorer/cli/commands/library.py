@@ -5,10 +5,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.screens.formatting import one_line
 from explorer.cli.screens.output import aligned, emit_json, emit_page, print_report, say
 from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
+from explorer.observe.formatting import one_line
 from explorer.reports.library import DAYS, Library, StoredReport
 from explorer.schema.errors import NotFoundError, ToolError
 from explorer.schema.settings import Settings

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.screens.formatting import one_line
 from explorer.cli.screens.output import aligned, emit_json, emit_page, say
-from explorer.cli.settings.configuration import Configuration, configured, passed_over
+from explorer.cli.settings.configuration import configured, passed_over
 from explorer.cli.settings.layers import user_file
 from explorer.cli.settings.mcp_servers import TABLE, entries_of, server_of_entry
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.cli.settings.trust import TOML
-from explorer.run.mcp_roles import check_server_roles
+from explorer.observe.formatting import one_line
+from explorer.run.mcp_roles import check_server_roles, roles_with
 from explorer.run.mcp_session import ServerOpener, check_installed
 from explorer.run.resources import load_roles
 from explorer.schema.errors import ConfigError, NotFoundError, StorageError
-from explorer.schema.mcp import McpServer, server_of
+from explorer.schema.mcp import McpServer
 from explorer.schema.settings import Settings
 from explorer.workspace.private import make_private_folder, write_private
 
@@ -40,8 +40,9 @@ NOT_ACCEPTED = 1
 def list_servers(*, options: CommonOptions = COMMON) -> int:
     """List the MCP servers that are configured, and the roles that get their tools."""
     configuration = configured(options, passed_over)
-    roles = roles_by_server(configuration)
     servers = configuration.settings.mcp.values()
+    teams = load_roles(configuration.settings)
+    roles = {server.name: roles_with(server, teams) for server in servers}
     if options.output_format != "text":
         emit_json([_facts(server, roles[server.name]) for server in servers])
     elif servers:
@@ -50,19 +51,6 @@ def list_servers(*, options: CommonOptions = COMMON) -> int:
     elif not options.quiet:
         say(NO_SERVER)
     return 0
-
-
-def roles_by_server(configuration: Configuration) -> dict[str, list[str]]:
-    """Return the roles that get tools of each server: by its entry, or by their own files."""
-    roles, servers = load_roles(configuration.settings), configuration.settings.mcp
-    return {
-        name: [
-            role.name
-            for role in roles.values()
-            if role.name in server.roles or any(server_of(tool) == name for tool in role.tools)
-        ]
-        for name, server in servers.items()
-    }
 
 
 def _row(server: McpServer, roles: list[str]) -> tuple[str, ...]:

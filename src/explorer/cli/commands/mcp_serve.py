@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, cast
 
 from pydantic import SecretStr
 
@@ -20,7 +20,9 @@ from explorer.cli.settings.configuration import Configuration, configured, looks
 from explorer.cli.settings.options import COMMON, MCP_SERVE, CommonOptions, McpServeOptions
 from explorer.cli.telemetry import show_logs
 from explorer.run.run import RunHooks
+from explorer.run.served import ServedRuns, ServerPlan
 from explorer.schema.errors import ConfigError
+from explorer.schema.setting import MONEY_OR_NONE, ValueFormat, seconds
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.workspace.user_key import open_key
@@ -28,7 +30,9 @@ from explorer.workspace.user_key import open_key
 PURPOSE = "mcp token"
 MIN_TOKEN_CHARS = 16
 MAX_RUNS = 32
+WAIT = ValueFormat(seconds, "a time: 90s, 10m, 2h; 0: calls that a rule asks about are refused")
 PACKAGE = "mcp"
+MCP_ENDED = "the MCP server ended"
 
 
 def serve(*, options: McpServeOptions = MCP_SERVE) -> int:
@@ -39,11 +43,36 @@ def serve(*, options: McpServeOptions = MCP_SERVE) -> int:
         raise ConfigError(f"--max-runs {options.max_runs} is not allowed", hint=f"give a number from 1 to {MAX_RUNS}")
     if options.output is not None:
         raise ConfigError("--output is for one run", hint="clients read reports with wait_for_report")
+    wait_s = _read("--approval-wait", options.approval_wait, WAIT)
+    total_usd = _read("--max-total-cost", options.max_total_cost, MONEY_OR_NONE)
     configuration = settings_to_run(options)
     tools = named_tools(options, configuration.settings)
     check_team(configuration.settings, tools)
     show_logs(options.verbose)
-    return asyncio.run(_serve(configuration, options, lambda: _hooks(configuration, tools)))
+    if options.http:
+        configuration = _with_token(configuration)
+    plan = ServerPlan(
+        configuration.settings,
+        lambda: _hooks(configuration, tools),
+        lambda folder: settings_to_continue(folder, configuration),
+        options.max_runs,
+        MCP_ENDED,
+        wait_s or 0.0,
+        total_usd,
+    )
+    return asyncio.run(_serve(plan, options))
+
+
+def _read(flag: str, raw: str, form: ValueFormat) -> float | None:
+    """Return the value of a flag.
+
+    Raises:
+        ConfigError: Its text is not allowed.
+    """
+    try:
+        return cast("float | None", form.parse(raw))
+    except ValueError as error:
+        raise ConfigError(f"{flag} {raw!r} is not allowed", hint=f"give {form.allowed}") from error
 
 
 def token(*, options: CommonOptions = COMMON) -> int:
@@ -79,26 +108,28 @@ def _hooks(configuration: Configuration, tools: list[Tool[Any]]) -> RunHooks:
     return RunHooks(tools=tools, origins=configuration.origins, on_checkpoint=crash_point())
 
 
-async def _serve(configuration: Configuration, options: McpServeOptions, hooks: Callable[[], RunHooks]) -> int:
-    from explorer.mcp_server.runs import ServedRuns, ServerPlan  # noqa: PLC0415 - the package is an extra
-    from explorer.mcp_server.server import ExplorationServer  # noqa: PLC0415 - the same
+def _with_token(configuration: Configuration) -> Configuration:
+    """Return the configuration of a server over HTTP, with its token, which no log shows."""
+    settings = configuration.settings
+    secrets = settings.secrets.model_copy(update={"mcp_token": SecretStr(token_of(settings))})
+    settings = settings.model_copy(update={"secrets": secrets})
+    keep_secret(settings, {})
+    return replace(configuration, settings=settings)
+
+
+async def _serve(plan: ServerPlan, options: McpServeOptions) -> int:
+    from explorer.mcp_server.server import ExplorationServer  # noqa: PLC0415 - the package is an extra
     from explorer.mcp_server.transports import HttpTransport, StdioTransport  # noqa: PLC0415 - the same
 
-    settings = configuration.settings
     if options.http:
-        secret = token_of(settings)
-        secrets = settings.secrets.model_copy(update={"mcp_token": SecretStr(secret)})
-        settings = settings.model_copy(update={"secrets": secrets})
-        configuration = replace(configuration, settings=settings)
-        keep_secret(settings, {})
-        transport = HttpTransport(options.port, secret)
+        transport = HttpTransport(options.port, plan.settings.secrets.mcp_token.get_secret_value())
         place = f"{transport.url}, with the token of: explorer mcp token"
     else:
         transport, place = StdioTransport(), "stdin and stdout"
-    plan = ServerPlan(settings, hooks, lambda folder: settings_to_continue(folder, configuration), options.max_runs)
     runs = ServedRuns(plan)
     if not options.quiet:
-        say(f"MCP server on {place}\n  runs in {settings.workspace}, at most {options.max_runs} at a time")
+        total = "" if plan.max_total_usd is None else f", at most ${plan.max_total_usd:.2f} for all of them"
+        say(f"MCP server on {place}\n  runs in {plan.settings.workspace}, at most {options.max_runs} at a time{total}")
     ended = ServerEnding(transport.end)
     with ended.by_signals():
         try:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from explorer.cli.commands.probes import CheckResult
-from explorer.cli.screens.formatting import counted
 from explorer.llm.clients import Clients
 from explorer.llm.models import OFFLINE, ModelRef
 from explorer.llm.probe import ModelProbe
@@ -14,6 +13,7 @@ from explorer.llm.profiles import ModelProfile, forget_profiles, store_profile, 
 from explorer.network.client import GuardedClient, HttpRequest
 from explorer.network.exchange import ExchangeError
 from explorer.network.guard import Guard
+from explorer.observe.formatting import counted
 from explorer.run.resources import choose_models, load_roles, with_servers
 from explorer.run.settings_parts import model_setup, vendor_of
 from explorer.schema.errors import ExplorerError, StorageError

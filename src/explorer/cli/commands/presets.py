@@ -7,7 +7,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.agents.roles import PromptLoader, Role
-from explorer.cli.screens.formatting import one_line
 from explorer.cli.screens.output import aligned, emit_json, emit_page
 from explorer.cli.settings.configuration import settings_folder
 from explorer.cli.settings.options import COMMON, CommonOptions
@@ -19,6 +18,7 @@ from explorer.cli.settings.presets import (
     preset_folders,
     settings_shown,
 )
+from explorer.observe.formatting import one_line
 from explorer.run.extensions import installed_extensions
 from explorer.skills.tree import SKILLS, skill_names
 

@@ -10,13 +10,13 @@ from threading import Thread
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from explorer.cli.screens.formatting import counted
 from explorer.cli.settings.configuration import DEFAULT, Configuration
 from explorer.llm.models import models_at
 from explorer.llm.vendors import Vendor
 from explorer.network.client import GuardedClient
 from explorer.network.exchange import ExchangeError, HttpRequest
 from explorer.network.guard import Guard, NoSuchSiteError
+from explorer.observe.formatting import counted
 from explorer.run.extensions import installed_extensions
 from explorer.run.settings_parts import model_setup, search_setup
 from explorer.schema.errors import ConfigError, ExplorerError

@@ -1,6 +1,7 @@
 """The command `repl`: a session of questions and follow-ups, with commands that begin with a slash."""
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -13,22 +14,22 @@ from cyclopts import Parameter
 from explorer.cli.commands.runs import report, runs, show
 from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.commands.verify import verify
-from explorer.cli.launch import Shown, continue_run, start_run
+from explorer.cli.launch import Shown, continue_run, input_files, start_run
 from explorer.cli.plan_approval import decision_in
 from explorer.cli.question import as_asked
 from explorer.cli.screens.approval import terminal_approval
-from explorer.cli.screens.formatting import counted, one_line
 from explorer.cli.screens.output import HUNG_UP, TERMINATED, aligned, emit_page, print_error, say
 from explorer.cli.screens.plan_page import plan_page, progress_page
 from explorer.cli.screens.prompt import LineSource, PipedLines, TypedLines
-from explorer.cli.screens.run_view import RunView
 from explorer.cli.screens.screen import screen_for
 from explorer.cli.settings.configuration import configured, looks_at_runs
-from explorer.cli.settings.options import RUN, RunOptions
+from explorer.cli.settings.options import GIVEN, GivenOptions
 from explorer.cli.settings.user_folders import state_folder
 from explorer.cli.typo import closest
 from explorer.journal.control import ControlKind, Inbox
 from explorer.journal.listing import find_run, read_records
+from explorer.observe.formatting import counted, one_line
+from explorer.observe.run_view import RunView
 from explorer.schema.errors import ConfigError, ExplorerError, NotFoundError
 from explorer.schema.plan import PlanDecision
 from explorer.schema.version import __version__
@@ -45,7 +46,7 @@ ENDED_BY_SIGNAL = frozenset({TERMINATED, HUNG_UP})
 class Conversation:
     """A session of the command `repl`: the run that it is about, and the options of its next run."""
 
-    options: RunOptions
+    options: GivenOptions
     lines: LineSource
     folder: Path | None = None
     """The run that follow-ups go to; None: the next words are a new question."""
@@ -110,8 +111,8 @@ class Conversation:
                     raise ConfigError("there is no question", hint="type one, or /help")
                 self.code = start_run(question, configuration, self.options, shown)
             else:
-                # A run keeps its preset as its journal has it.
-                options = replace(self.options, preset=None)
+                # A run keeps its preset as its journal has it, and its files.
+                options = replace(self.options, preset=None, files=())
                 self.code = continue_run(self.folder, decision or words, settings_to_run(options), options, shown)
         finally:
             self.is_working = False
@@ -244,6 +245,17 @@ def choose_preset(session: Conversation, words: str) -> None:
     say(f"preset of the next new run: {words or 'none'}")
 
 
+def choose_files(session: Conversation, words: str) -> None:
+    """Choose the files of the next new runs; empty: none."""
+    try:
+        names = tuple(shlex.split(words))
+    except ValueError as error:
+        raise ConfigError(f"{one_line(words, 40)}: {error}", hint="put a path with spaces into quotes") from error
+    input_files(names)
+    session.options = replace(session.options, files=names)
+    say(f"files of the next new run: {', '.join(names) or 'none'}")
+
+
 def limit(session: Conversation, words: str) -> None:
     """Set a limit of the next run or follow-up: cost 2, time 10m, steps 100, tokens 500000, agents 6."""
     name, _, value = words.partition(" ")
@@ -307,6 +319,7 @@ COMMANDS = {
     ),
     "/model": SlashCommand(choose_model, "model of the next run or follow-up", "[NAME]"),
     "/preset": SlashCommand(choose_preset, "preset of the next new run", "[NAME]"),
+    "/file": SlashCommand(choose_files, "files that the next new run is about", "[PATH...]"),
     "/limit": SlashCommand(limit, "limit of the next run: cost, time, steps, tokens, agents", "NAME VALUE"),
     "/quit": SlashCommand(leave, "leave; the runs stay"),
     "/exit": SlashCommand(leave, "the same"),
@@ -322,13 +335,13 @@ def repl(
     run: Annotated[str, Parameter(help="A run to continue: its id, the beginning of one, or `latest`.")] = "",
     /,
     *,
-    options: RunOptions = RUN,
+    options: GivenOptions = GIVEN,
 ) -> int:
     """Ask questions and follow-ups in a session, with commands such as /sources, /verify and /steer.
 
     While a run works, what you type is sent to it. Ctrl-C once: its report within half a minute; twice: it stops at
     once, and the session continues. Without a terminal, lines are read from stdin, each after the end of the run
-    before; the exit code is that of the last run.
+    before; the exit code is that of the last run. Each new run gets the files of `--file` and the folder of `--corpus`.
 
     Example: `explorer repl latest`
     """
@@ -338,7 +351,13 @@ def repl(
     is_plain = not is_terminal or options.quiet or options.output_format != "text"
     lines = PipedLines() if is_plain else TypedLines(state / HISTORY if state else None, helps)
     settings_to_run(options)
-    session = Conversation(options, lines)
+    if run and options.files:
+        raise ConfigError(
+            "files are given when a run starts, not when it is resumed", hint=f"leave out --file, or {run}"
+        )
+    input_files(options.files)
+    # Trusted once, as the files are now: what they become during the session is not.
+    session = Conversation(replace(options, trust=False), lines)
     if not options.quiet:
         say(GREETING)
     if run:

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from explorer.cli.commands.probes import CheckResult
-from explorer.cli.screens.formatting import counted, size
 from explorer.journal.codec import Scan, examine
 from explorer.journal.control import Inbox
 from explorer.journal.listing import holder, is_running
 from explorer.journal.run_state import RunState
+from explorer.observe.formatting import counted, size
 from explorer.run.outcome import resume_command
 from explorer.sandbox.jobs import noted_jobs
 from explorer.schema.errors import JournalVersionError, StorageError, ToolError

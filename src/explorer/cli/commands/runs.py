@@ -5,31 +5,26 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from explorer.cli.report_files import check_target, document_of, write_report
-from explorer.cli.screens.formatting import (
-    cost,
-    counted,
-    duration,
-    money,
-    one_line,
-    plain,
-    result_words,
-    size,
-    spent,
-    tokens,
-)
+from explorer.cli.report_files import check_target, write_report
 from explorer.cli.screens.live import tree
-from explorer.cli.screens.output import aligned, emit_json, emit_page, print_report, say, terminal_width, token_counts
+from explorer.cli.screens.output import (
+    aligned,
+    emit,
+    emit_json,
+    emit_page,
+    print_report,
+    say,
+    terminal_width,
+)
 from explorer.cli.screens.plan_page import plan_page, progress_page
-from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table, spending_facts
-from explorer.cli.screens.run_view import RUNNING, AgentView, RunView, outage_words, session_facts
+from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table
 from explorer.cli.screens.screen import line_of
 from explorer.cli.screens.session_lines import run_origin, session_page
 from explorer.cli.settings.configuration import configured, looks_at_runs
@@ -44,15 +39,30 @@ from explorer.journal.listing import (
     list_runs,
     read_records,
 )
-from explorer.journal.run_state import RunState
 from explorer.observe.costs import Spending, spending_of
+from explorer.observe.formatting import (
+    cost,
+    counted,
+    duration,
+    money,
+    one_line,
+    plain,
+    result_words,
+    size,
+    spent,
+    tokens,
+)
 from explorer.observe.provenance import FileOrigin, Write, origins
+from explorer.observe.run_view import RUNNING, AgentView, RunView, outage_words
+from explorer.reports.formats.writers import format_of
+from explorer.run.description import run_facts
 from explorer.run.finish import report_path, report_text
 from explorer.run.last_report import report_of_unfinished
-from explorer.run.outcome import agent_answer, further_links, helper_results
-from explorer.schema.errors import NotFoundError
+from explorer.run.outcome import agent_answer
+from explorer.run.report_document import document_of
+from explorer.schema.errors import ConfigError, NotFoundError
 from explorer.schema.event import ENGINE
-from explorer.schema.events import JournalRecord, RunFinished
+from explorer.schema.events import JournalRecord
 from explorer.workspace.access import REPORT
 from explorer.workspace.workspace import Workspace
 
@@ -108,64 +118,6 @@ def timeline_page(events: Sequence[TimelineEvent]) -> str:
     """Return a line for each event: number, time, what happened."""
     width = len(str(events[-1].seq)) if events else 1
     return "\n".join(f"{event.seq:>{width}} {event.at.astimezone():%H:%M:%S} {event.words}" for event in events)
-
-
-def run_facts(view: RunView, folder: Path, records: Sequence[JournalRecord]) -> dict[str, object]:
-    """Return the facts of a run as JSON for programs."""
-    spending, run_state = spending_of(records), RunState.of(record.event for record in records)
-    seconds = {agent.id: agent.seconds for agent in spending.agents}
-    path = report_path(folder)
-    return {
-        "run_id": folder.name,
-        "folder": str(folder.resolve()),
-        "question": view.question,
-        "status": view.status,
-        "reason": view.reason,
-        "cause": view.cause.value,
-        "started": view.started.isoformat() if view.started else None,
-        "cost_usd": view.cost_usd,
-        "estimated": view.estimated.model_dump(),
-        "tokens": token_counts(view.usage),
-        "steps": view.steps,
-        "models": view.models,
-        "session": session_facts(view),
-        "agents": [_agent_facts(agent, seconds.get(agent.id, 0.0)) for agent in view.agents.values()],
-        "helpers": [one.model_dump(mode="json") for one in helper_results(run_state)],
-        "further_links": [one.model_dump() for one in further_links(run_state)],
-        "slowest_agent": spending.slowest.id if spending.slowest else None,
-        "tokens_by_role": {role.role: role.totals.usage.total_tokens for role in spending.roles},
-        "spending": spending_facts(spending),
-        "failed_attempts": view.failed_attempts,
-        "outages": [
-            {"model": one.model, "since": one.since.isoformat(), "waits_s": one.waits_s}
-            for one in view.outages.values()
-        ],
-        "orders": [asdict(order) for order in view.orders],
-        "plan": plan.model_dump(mode="json") if (plan := run_state.plan.summary()) is not None else None,
-        "files": [file.model_dump(mode="json") for file in view.files.values()],
-        "origins": [origin.model_dump(mode="json") for origin in origins(records, Workspace(folder))],
-        "sources": [source.model_dump(mode="json") for source in view.sources.values()],
-        "report": str(path) if path else None,
-        "records": len(records),
-        "endings": [record.at.isoformat() for record in records if isinstance(record.event, RunFinished)],
-    }
-
-
-def _agent_facts(agent: AgentView, seconds: float) -> dict[str, object]:
-    return {
-        "id": agent.id,
-        "role": agent.role,
-        "parent": agent.parent,
-        "status": agent.status,
-        "reason": agent.reason,
-        "task": agent.task,
-        "steps": agent.steps,
-        "max_steps": agent.max_steps,
-        "tokens": token_counts(agent.usage),
-        "cost_usd": agent.cost_usd,
-        "seconds": round(seconds, 3),
-        "result": agent.result,
-    }
 
 
 TIMELINE_LINES = 20
@@ -235,9 +187,17 @@ def show(
 
 
 def report(
-    run: RunName = LATEST, /, *, output: str | None = None, overwrite: bool = False, options: CommonOptions = COMMON
+    run: RunName = LATEST,
+    /,
+    *,
+    output: str | None = None,
+    overwrite: bool = False,
+    form: Literal["markdown", "html", "json"] | None = None,
+    options: CommonOptions = COMMON,
 ) -> int:
     """Print a run's report, or the answer of a run of one agent; or write it to a file."""
+    if output is not None and form is not None:
+        raise ConfigError("-o writes a file in the format of its ending", hint="leave out --format, or -o")
     target = None if output is None else check_target(output, overwrite=overwrite)
     folder = find_run(configured(options, looks_at_runs).settings.workspace, run)
     report_of_unfinished(folder)
@@ -251,7 +211,9 @@ def report(
         warning = write_report(document_of(markdown, folder), target, overwrite=overwrite)
         if warning:
             say(warning)
-    if options.output_format != "text":
+    if form is not None:
+        emit(format_of(f".{form}").write(document_of(markdown, folder))[0].decode().rstrip("\n"))
+    elif options.output_format != "text":
         emit_json({"run_id": folder.name, "report": path, "report_text": markdown, "written": output})
     elif target is not None:
         emit_page(str(target))

@@ -8,11 +8,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.screens.formatting import one_line
 from explorer.cli.screens.output import aligned, emit_json, emit_page, say
 from explorer.cli.settings.configuration import Configuration, configured, passed_over
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.cli.settings.user_folders import NO_FOLDER, config_folder
+from explorer.observe.formatting import one_line
 from explorer.run.skill_folders import skill_folders
 from explorer.schema.errors import ConfigError, NotFoundError, StorageError
 from explorer.schema.skill_folder import SkillOrigin

@@ -12,13 +12,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.cli.commands.config import written
-from explorer.cli.screens.formatting import counted, one_line
 from explorer.cli.screens.output import aligned, emit_json, emit_page, fitted, say
 from explorer.cli.settings.configuration import Configuration, configured, folder_configuration, refused
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.cli.settings.presets import PROJECT, PresetFolder, described
 from explorer.cli.settings.trust import TrustedFolders, TrustRecord, read_folder
 from explorer.cli.settings.untrusted import Withheld
+from explorer.observe.formatting import counted, one_line
 from explorer.schema.errors import ConfigError, NotFoundError
 from explorer.schema.skill_folder import SkillOrigin
 from explorer.skills.tree import UnusableSkillError, files_of

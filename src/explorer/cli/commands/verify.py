@@ -12,7 +12,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.cli.commands.runs import RunName
-from explorer.cli.screens.formatting import counted, money, one_line, tokens
 from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.screens.session_lines import run_origin
 from explorer.cli.settings.configuration import configured, passed_over
@@ -22,6 +21,7 @@ from explorer.journal.run_state import RunState
 from explorer.llm.clients import Clients
 from explorer.llm.models import OFFLINE, choose
 from explorer.llm.retry import FailedAttempt, RetryingClient
+from explorer.observe.formatting import counted, money, one_line, tokens
 from explorer.reports.verify.check import check, claim_rows, draft_of, text_reader, write_results
 from explorer.reports.verify.claims import Claim, Judgements, TextOf, Verdict, Verification, judge, without_uncited
 from explorer.reports.verify.soundness import Flaw, FlawKind, flaws

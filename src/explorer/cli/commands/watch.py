@@ -5,25 +5,22 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
-from pydantic import BaseModel, ValidationError
 
-from explorer.cli.screens.formatting import one_line
-from explorer.cli.screens.output import INTERRUPTED, CommandResult, emit_outcome, print_error, print_report, say
-from explorer.cli.screens.run_summary import seen_outcome
-from explorer.cli.screens.run_view import RUNNING, RunView
+from explorer.cli.screens.output import INTERRUPTED, emit_outcome, print_error, print_report, say
 from explorer.cli.screens.screen import Screen, screen_for, tap_for
 from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.journal import Observe
 from explorer.journal.listing import LATEST, UNFINISHED, WAITING, JournalTail, find_run, is_running, read_records
-from explorer.reports.verify.claims import Verdict
-from explorer.run.finish import report_text
+from explorer.observe.command_result import CommandResult
+from explorer.observe.formatting import one_line
+from explorer.observe.run_view import RUNNING, RunView
+from explorer.run.results import seen_outcome, stored_result
 from explorer.schema.errors import ConfigError, ExplorerError
 from explorer.schema.events import JournalRecord
-from explorer.text.frontmatter import read_frontmatter
 
 LOOK_EVERY_S = 0.05
 LONGEST_PAUSE_S = 2.0
@@ -142,11 +139,9 @@ def _print_result(view: RunView, folder: Path, options: CommonOptions) -> int:
     """Print the report and how the run ended; return the run's exit code."""
     if view.status == RUNNING:
         view.status = WAITING if view.plan.is_waiting else UNFINISHED
-    outcome = seen_outcome(view, folder.resolve())
-    text = report_text(folder)
-    outcome = replace(outcome, report_text=text, **_counts(text))
+    outcome = stored_result(view, folder.resolve())
     if options.output_format == "text":
-        print_report(view.answer or text)
+        print_report(view.answer or outcome.report_text)
     else:
         emit_outcome(outcome, options.output_format)
     _say_ending(outcome, options)
@@ -162,23 +157,3 @@ def _say_ending(outcome: CommandResult, options: CommonOptions) -> None:
     elif not options.quiet:
         reason = f" ({one_line(outcome.reason)})" if outcome.reason else ""
         say(f"\n{outcome.status}{reason}: {outcome.report or outcome.folder}")
-
-
-class _Counted(BaseModel):
-    """What a report's frontmatter counts."""
-
-    citations: dict[str, Any] = {}
-    uncited: int = 0
-
-
-def _counts(report: str) -> dict[str, Any]:
-    """Return the cited sentences as the report's own frontmatter counts them; nothing when it has none."""
-    fields, _ = read_frontmatter(report)
-    if not fields:
-        return {}
-    try:
-        counted = _Counted.model_validate(fields)
-    except ValidationError:
-        return {}
-    verdicts = {str(verdict): counted.citations.get(str(verdict), 0) for verdict in Verdict}
-    return {"citations": sum(verdicts.values()), "verdicts": verdicts, "uncited": counted.uncited}

@@ -15,17 +15,28 @@ from explorer.cli.schedules.entries import Scheduler, run_command, scheduler_nam
 from explorer.cli.schedules.rhythm import DEFAULT_TIME, rhythm
 from explorer.cli.schedules.topic_run import run_topic
 from explorer.cli.schedules.topics import Topic, TopicRun, Topics
-from explorer.cli.screens.formatting import one_line
 from explorer.cli.screens.output import aligned, emit_json, emit_page, say
 from explorer.cli.settings.configuration import configured
 from explorer.cli.settings.options import ASK, COMMON, AskOptions, CommonOptions
 from explorer.cli.settings.values import Origin
+from explorer.observe.formatting import one_line
 from explorer.schema.errors import ConfigError, ExplorerError
 from explorer.schema.network import VARIABLES as NETWORK_VARIABLES
 
 TopicName = Annotated[str, Parameter(help="The topic, as `watch-topic list` names it.")]
 NOT_KEPT = frozenset(
-    {"output_format", "verbose", "quiet", "go_on", "since_run", "dry_run", "is_literal", "from_stdin", "trust_folder"}
+    {
+        "output_format",
+        "verbose",
+        "quiet",
+        "go_on",
+        "since_run",
+        "dry_run",
+        "is_literal",
+        "from_stdin",
+        "trust",
+        "trust_folder",
+    }
 )
 """Flags of `add` that are not those of its runs."""
 STAMPS = ("{date}", "{time}")

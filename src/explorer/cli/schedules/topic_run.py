@@ -12,8 +12,8 @@ from tempfile import TemporaryFile
 from typing import Any, cast
 
 from explorer.cli.schedules.topics import Topic, TopicRun, Topics
-from explorer.cli.screens.formatting import one_line
 from explorer.cli.screens.output import say
+from explorer.observe.formatting import one_line
 from explorer.schema.errors import NotFoundError
 from explorer.workspace.access import journal_path
 from explorer.workspace.private import open_private

@@ -3,18 +3,15 @@
 import asyncio
 import os
 import sys
-import unicodedata
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from explorer.cli.screens.formatting import counted
 from explorer.cli.screens.screen import Screen
 from explorer.cli.settings.options import CommonOptions
+from explorer.observe.approval_text import described
 from explorer.schema.approvals import Approval, ApprovalRequest, Approve
 
-MAX_SHOWN_CHARS = 24_000
-"""The characters of one argument that are shown: more than any command for a shell has."""
 ANSWERS = {
     "y": Approval(is_allowed=True),
     "a": Approval(is_allowed=True, for_run=True),
@@ -52,29 +49,6 @@ class TerminalApproval:
         finally:
             self.screen.ask("")
         return None
-
-
-def described(request: ApprovalRequest) -> str:
-    """Return what exactly an agent wants to do: each argument whole, with what cannot be seen as an escape."""
-    lines = [f"{request.agent} needs your approval: {request.tool} (your rule: {exact(request.rule)})"]
-    for name, value in request.arguments.items():
-        text = exact(value if isinstance(value, str) else repr(value))
-        first, *more = text[:MAX_SHOWN_CHARS].split("\n")
-        lines += [f"  {name}: {first}", *(f"  {'':<{len(name)}}| {line}" for line in more)]
-        if len(text) > MAX_SHOWN_CHARS:
-            lines.append(f"  and {counted(len(text) - MAX_SHOWN_CHARS, 'character')} more that are not shown")
-    return "\n".join(lines)
-
-
-def exact(text: str) -> str:
-    """Return a text in which control, format and other unseen characters are escapes: what is shown is what is done."""
-    return "".join(
-        c if c == "\n" or unicodedata.category(c)[0] not in {"C", "Z"} or c == " " else _escaped(c) for c in text
-    )
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def _is_foreground(terminal: int) -> bool:

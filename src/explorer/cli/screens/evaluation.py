@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from explorer.cli.screens.formatting import counted, duration, money, one_line, tokens
 from explorer.cli.screens.output import aligned
 from explorer.evaluation.benchmarks import published
 from explorer.evaluation.grading import mean_grades
 from explorer.evaluation.scoring import OF_DAYS, PAIRED, TOKENS, Pairs, Score, Share, medians, pairs, shares
+from explorer.observe.formatting import counted, duration, money, one_line, tokens
 from explorer.schema.messages import JsonObject
 
 MAX_NAMED = 12

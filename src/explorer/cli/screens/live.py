@@ -10,9 +10,9 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from explorer.cli.screens.formatting import counted, duration, money, one_line, result_words, tokens
-from explorer.cli.screens.run_view import WORKING, AgentView, RunView, outage_words
 from explorer.cli.screens.session_lines import approval_line, cut_line, models_words, session_lines, short_model
+from explorer.observe.formatting import counted, duration, money, one_line, result_words, tokens
+from explorer.observe.run_view import WORKING, AgentView, RunView, outage_words
 from explorer.schema.events import ApprovalDecided, JournalRecord, SessionConfigured, TurnTaken
 from explorer.text.urls import host_of
 

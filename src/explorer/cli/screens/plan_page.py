@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from explorer.cli.screens.formatting import counted, money, one_line
 from explorer.cli.screens.output import aligned
+from explorer.observe.formatting import counted, money, one_line
 from explorer.schema.plan import PlanFacts, QuestionFacts, SubQuestion
 
 STATES = {

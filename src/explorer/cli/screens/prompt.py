@@ -19,9 +19,10 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.patch_stdout import patch_stdout
 from rich.console import Console
 
-from explorer.cli.screens.approval import ANSWERS, described
+from explorer.cli.screens.approval import ANSWERS
 from explorer.cli.screens.live import LiveView
-from explorer.cli.screens.run_view import RunView
+from explorer.observe.approval_text import described
+from explorer.observe.run_view import RunView
 from explorer.schema.approvals import Approval, ApprovalRequest
 from explorer.workspace.private import FILE_MODE, make_private_folder, open_private
 

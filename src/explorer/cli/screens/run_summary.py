@@ -8,27 +8,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from explorer.cli.notify import Notifier
-from explorer.cli.report_files import document_of, write_report
-from explorer.cli.screens.formatting import cached, cited, counted, duration, one_line, spent, tokens
+from explorer.cli.report_files import write_report
 from explorer.cli.screens.output import (
-    CommandResult,
-    described,
     emit_outcome,
     emit_page,
-    exit_code,
     print_error,
     print_report,
     say,
-    token_counts,
 )
 from explorer.cli.screens.plan_page import plan_page
-from explorer.cli.screens.run_view import RunView, session_facts
 from explorer.cli.session import SessionEnd
 from explorer.cli.settings.options import RunOptions
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
+from explorer.observe.command_result import CommandResult, described
+from explorer.observe.formatting import cached, cited, counted, duration, one_line, spent, tokens
+from explorer.observe.run_view import RunView, session_facts
 from explorer.run.finish import report_path
 from explorer.run.outcome import resume_command
+from explorer.run.report_document import document_of
+from explorer.run.results import result_of, seen_outcome
 from explorer.run.run import RunResult
 from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError, RunLockedError
 from explorer.schema.events import Status
@@ -56,7 +55,7 @@ class SummaryPrinter:
     def print_end(self, ending: SessionEnd) -> int:
         """Print how the run ended, send it where it is to be sent, and return the exit code."""
         result = ending.result
-        outcome = replace(_outcome(result), session=session_facts(ending.view)) if result else self._stopped(ending)
+        outcome = replace(result_of(result), session=session_facts(ending.view)) if result else self._stopped(ending)
         try:
             self._print(ending, outcome)
         finally:
@@ -197,58 +196,6 @@ class SummaryPrinter:
     def _place(self) -> str:
         place = self.options.workspace
         return f" --workspace {shlex.quote(place)}" if place else ""
-
-
-def seen_outcome(view: RunView, folder: Path | None) -> CommandResult:
-    """Return how a run ended, from its records; its report is looked for in its folder."""
-    report = report_path(folder) if folder else None
-    return CommandResult(
-        status=view.status,
-        exit_code=exit_code(view.status, view.cause),
-        run_id=view.run_id,
-        folder=str(folder or ""),
-        report=str(report) if report else None,
-        answer=view.answer,
-        reason=view.reason,
-        cause=view.cause.value,
-        cost_usd=view.cost_usd,
-        estimated=view.estimated.model_dump(),
-        tokens=token_counts(view.usage),
-        steps=view.steps,
-        agents=len(view.agents),
-        sources=len(view.sources),
-        seconds=(view.last - view.started).total_seconds() if view.last and view.started else 0.0,
-        session=session_facts(view),
-        plan=plan.model_dump(mode="json") if (plan := view.plan.summary()) is not None else None,
-    )
-
-
-def _outcome(result: RunResult) -> CommandResult:
-    return CommandResult(
-        status=result.status.value,
-        exit_code=exit_code(result.status.value, result.cause),
-        run_id=result.run_id,
-        folder=str(result.folder),
-        report=str(result.report) if result.report else None,
-        report_text=result.report_text,
-        answer=result.answer or result.words,
-        reason=result.reason,
-        cause=result.cause.value,
-        cost_usd=result.cost_usd,
-        estimated=result.estimated.model_dump(),
-        tokens=token_counts(result.usage),
-        steps=result.steps,
-        agents=result.agents,
-        sources=result.sources,
-        citations=result.citations,
-        verdicts=result.verdicts,
-        uncited=result.uncited,
-        further_links=[one.model_dump() for one in result.further_links],
-        helpers=[one.model_dump(mode="json") for one in result.helpers],
-        seconds=result.seconds,
-        plan=result.plan.model_dump(mode="json") if result.plan is not None else None,
-        changes=str(result.changes) if result.changes else None,
-    )
 
 
 def _copy(result: RunResult, options: RunOptions) -> str:

@@ -8,14 +8,14 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Protocol, cast
 
-from explorer.cli.screens.formatting import counted, one_line, result_words
 from explorer.cli.screens.output import emit_json, say
 from explorer.cli.screens.plan_page import proposal_line
-from explorer.cli.screens.run_view import RunView, asked, outage_words, outcome
 from explorer.cli.screens.session_lines import approval_line, cut_line, models_words, session_lines
 from explorer.cli.settings.options import CommonOptions
 from explorer.journal.agent_state import RESULT
 from explorer.journal.journal import Observe
+from explorer.observe.formatting import counted, one_line, result_words
+from explorer.observe.run_view import RunView, asked, outage_words, outcome
 from explorer.schema.events import (
     AgentContinued,
     AgentFinished,

@@ -339,7 +339,24 @@ def inspected(options: CommonOptions, environment: Mapping[str, str] = os.enviro
     """Return the settings without refusing anything, for `config show`, `doctor` and `trust`, which report it."""
     configuration = read_configuration(flags_of(options), environment, settings_folder(Path.cwd()))
     keep_secret(configuration.settings, os.environ)
+    if options.trust:
+        _remember(configuration, options)
     return configuration
+
+
+def _remember(configuration: Configuration, options: CommonOptions) -> None:
+    """Trust the folder as its files were read, if anything in it needs trust, and say what that is."""
+    trusted = TrustedFolders(os.environ)
+    if trusted.trusts(configuration.folder):
+        return
+    needs = [one.origin for one in folder_configuration(configuration.folder.path).withheld if not one.is_final]
+    needs += [f"skill {one.name}" for one in configuration.folder.skills]
+    if not needs:
+        return
+    trusted.add(configuration.folder)
+    if not options.quiet:
+        words = "this folder is trusted now, until its files change (to take it back: explorer trust --remove)"
+        print(f"{words}: {', '.join(map(single_line, needs))}", file=sys.stderr)
 
 
 def folder_configuration(folder: Path | None) -> Configuration:
@@ -378,7 +395,9 @@ def flags_of(options: CommonOptions) -> Flags:
                 given[setting.name] = JOINED[setting.name](value)
             else:
                 _take_models(value or (), given, models)
-    return Flags(given, models, trusts_folder=options.trust_folder or None, preset=options.preset or "")
+    return Flags(
+        given, models, trusts_folder=options.trust or options.trust_folder or None, preset=options.preset or ""
+    )
 
 
 def _only_roles(values: Sequence[str]) -> str:
@@ -400,7 +419,7 @@ def _check_opposites(options: CommonOptions) -> None:
         raise ConfigError("a shell cannot be both absent and unsafe", hint="give one of --no-shell and --unsafe-shell")
     if isinstance(options, ModelOptions) and options.lean and options.no_lean:
         raise ConfigError("a run cannot be both in lean mode and not", hint="give one of --lean and --no-lean")
-    if options.trust_folder and options.ignore_folder:
+    if (options.trust or options.trust_folder) and options.ignore_folder:
         raise ConfigError("a folder's files cannot be both trusted and ignored", hint="give one of the two flags")
 
 

@@ -21,7 +21,7 @@ MODELS, LIMITS, INPUT_OUTPUT = GROUPS[Heading.MODELS], GROUPS[Heading.LIMITS], G
 FLAGS = {flag.name: (setting, flag) for setting in CORE for flag in setting.flags}
 
 
-def _flag(name: str) -> Parameter:
+def flag_of(name: str) -> Parameter:
     """Return the flag that a setting declares."""
     setting, flag = FLAGS[name]
     is_switch = bool(flag.value)
@@ -41,7 +41,7 @@ def _flag(name: str) -> Parameter:
 class CommonOptions:
     """Flags of every command."""
 
-    workspace: Annotated[str | None, _flag("--workspace")] = None
+    workspace: Annotated[str | None, flag_of("--workspace")] = None
     preset: Annotated[
         str | None,
         Parameter(
@@ -53,8 +53,8 @@ class CommonOptions:
             help="A whole explorer as a configuration: see `explorer presets list`. Or its folder, with a slash.",
         ),
     ] = None
-    roles: Annotated[tuple[str, ...], _flag("--roles")] = ()
-    skills: Annotated[str | None, _flag("--skills")] = None
+    roles: Annotated[tuple[str, ...], flag_of("--roles")] = ()
+    skills: Annotated[str | None, flag_of("--skills")] = None
     tools: Annotated[
         tuple[str, ...],
         Parameter(
@@ -66,7 +66,7 @@ class CommonOptions:
             help="A Python file with tools of your own; it runs as you. Repeatable.",
         ),
     ] = ()
-    approval: Annotated[tuple[str, ...], _flag("--approval")] = ()
+    approval: Annotated[tuple[str, ...], flag_of("--approval")] = ()
     output_format: Annotated[
         OutputFormat,
         Parameter(
@@ -77,6 +77,16 @@ class CommonOptions:
             help="Format of stdout: text, json, or stream-json (one record per line).",
         ),
     ] = "text"
+    trust: Annotated[
+        bool,
+        Parameter(
+            name="--trust",
+            negative="",
+            show_default=False,
+            group=INPUT_OUTPUT,
+            help="Trust this folder as its files and skills are now; remembered until one changes.",
+        ),
+    ] = False
     trust_folder: Annotated[
         bool,
         Parameter(
@@ -125,10 +135,10 @@ class CommonOptions:
 class ModelOptions(CommonOptions):
     """Flags of the commands that choose models."""
 
-    model: Annotated[tuple[str, ...], _flag("--model")] = ()
-    effort: Annotated[tuple[str, ...], _flag("--effort")] = ()
-    lean: Annotated[bool, _flag("--lean")] = False
-    no_lean: Annotated[bool, _flag("--no-lean")] = False
+    model: Annotated[tuple[str, ...], flag_of("--model")] = ()
+    effort: Annotated[tuple[str, ...], flag_of("--effort")] = ()
+    lean: Annotated[bool, flag_of("--lean")] = False
+    no_lean: Annotated[bool, flag_of("--no-lean")] = False
 
 
 @Parameter(name="*")
@@ -136,21 +146,21 @@ class ModelOptions(CommonOptions):
 class RunOptions(ModelOptions):
     """Flags of the commands that run something."""
 
-    max_steps: Annotated[str | None, _flag("--max-steps")] = None
-    max_cost: Annotated[str | None, _flag("--max-cost")] = None
-    max_tokens: Annotated[str | None, _flag("--max-tokens")] = None
-    max_tool_calls: Annotated[str | None, _flag("--max-tool-calls")] = None
-    max_time: Annotated[str | None, _flag("--max-time")] = None
-    max_outage: Annotated[str | None, _flag("--max-outage")] = None
-    max_agents: Annotated[str | None, _flag("--max-agents")] = None
-    judge: Annotated[str | None, _flag("--judge")] = None
-    plan: Annotated[str | None, _flag("--plan")] = None
-    initial_queries: Annotated[str | None, _flag("--initial-queries")] = None
-    max_rounds: Annotated[str | None, _flag("--max-rounds")] = None
-    reflect: Annotated[bool, _flag("--reflect")] = False
-    no_shell: Annotated[bool, _flag("--no-shell")] = False
-    unsafe_shell: Annotated[bool, _flag("--unsafe-shell")] = False
-    lang: Annotated[str | None, _flag("--lang")] = None
+    max_steps: Annotated[str | None, flag_of("--max-steps")] = None
+    max_cost: Annotated[str | None, flag_of("--max-cost")] = None
+    max_tokens: Annotated[str | None, flag_of("--max-tokens")] = None
+    max_tool_calls: Annotated[str | None, flag_of("--max-tool-calls")] = None
+    max_time: Annotated[str | None, flag_of("--max-time")] = None
+    max_outage: Annotated[str | None, flag_of("--max-outage")] = None
+    max_agents: Annotated[str | None, flag_of("--max-agents")] = None
+    judge: Annotated[str | None, flag_of("--judge")] = None
+    plan: Annotated[str | None, flag_of("--plan")] = None
+    initial_queries: Annotated[str | None, flag_of("--initial-queries")] = None
+    max_rounds: Annotated[str | None, flag_of("--max-rounds")] = None
+    reflect: Annotated[bool, flag_of("--reflect")] = False
+    no_shell: Annotated[bool, flag_of("--no-shell")] = False
+    unsafe_shell: Annotated[bool, flag_of("--unsafe-shell")] = False
+    lang: Annotated[str | None, flag_of("--lang")] = None
     output: Annotated[
         str | None,
         Parameter(
@@ -185,8 +195,8 @@ class RunOptions(ModelOptions):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class AskOptions(RunOptions):
-    """Flags of a question."""
+class GivenOptions(RunOptions):
+    """Flags of the commands that start runs about what the user gives them."""
 
     files: Annotated[
         tuple[str, ...],
@@ -199,7 +209,14 @@ class AskOptions(RunOptions):
             help="A file the question is about: text, HTML, PDF, Office, EPUB; repeatable.",
         ),
     ] = ()
-    corpus: Annotated[str | None, _flag("--corpus")] = None
+    corpus: Annotated[str | None, flag_of("--corpus")] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class AskOptions(GivenOptions):
+    """Flags of a question."""
+
     since_run: Annotated[
         str | None,
         Parameter(
@@ -240,17 +257,34 @@ class AskOptions(RunOptions):
 class McpServeOptions(RunOptions):
     """Flags of the MCP server."""
 
-    corpus: Annotated[str | None, _flag("--corpus")] = None
+    corpus: Annotated[str | None, flag_of("--corpus")] = None
     http: Annotated[
         bool, Parameter(name="--http", negative="", help="Serve HTTP on 127.0.0.1, with a token, instead of stdio.")
     ] = False
     port: Annotated[int, Parameter(name="--port", metavar="N", help="Port of --http; 0: a free one.")] = 8765
     max_runs: Annotated[int, Parameter(name="--max-runs", metavar="N", help="Runs at work at the same time.")] = 2
+    max_total_cost: Annotated[
+        str,
+        Parameter(
+            name="--max-total-cost",
+            metavar="USD",
+            help="Maximum cost of all runs of this server together, while it runs; `none`: each run has its own limit.",
+        ),
+    ] = "none"
+    approval_wait: Annotated[
+        str,
+        Parameter(
+            name="--approval-wait",
+            metavar="TIME",
+            help="How long a call that an approval rule asks about waits for the client's user; 0: it is refused.",
+        ),
+    ] = "10m"
 
 
 COMMON = CommonOptions()
 MODEL = ModelOptions()
 RUN = RunOptions()
+GIVEN = GivenOptions()
 ASK = AskOptions()
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from explorer.reports.evidence import Evidence
 from explorer.schema.messages import JsonObject
 from explorer.text.citations import HEADING_REFERENCES
 from explorer.text.frontmatter import read_frontmatter
@@ -29,6 +30,8 @@ class ReportDocument:
     sources: Sequence[JsonObject] = ()
     """The rows of `sources.jsonl`."""
     read_image: ReadImage = field(default=lambda _path: None)
+    look_up: Callable[[], Evidence] = Evidence
+    """Returns the evidence behind the report; called only by formats that show it."""
 
     @cached_property
     def _parts(self) -> tuple[dict[str, Any], str]:

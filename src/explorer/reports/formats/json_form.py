@@ -21,5 +21,6 @@ def json_form(document: ReportDocument) -> str:
         "markdown": document.markdown,
         "references": references,
         "claims": list(document.claims),
+        "evidence": [card.model_dump(mode="json") for card in document.look_up().cards],
     }
     return json.dumps(shown, ensure_ascii=False, indent=1, default=str) + "\n"

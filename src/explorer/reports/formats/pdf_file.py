@@ -8,6 +8,7 @@ from io import BytesIO, StringIO
 from typing import Any
 from unicodedata import category
 
+from explorer.reports.evidence import Evidence
 from explorer.reports.formats.document import ReportDocument
 from explorer.reports.formats.html_page import html_page
 from explorer.schema.errors import ConfigError
@@ -41,7 +42,8 @@ def pdf_file(document: ReportDocument) -> tuple[bytes, str]:
     def bounded(path: str) -> bytes | None:
         return _bounded(document.read_image(path))
 
-    page = html_page(replace(document, read_image=bounded))
+    # Paper does not unfold: the references are enough there.
+    page = html_page(replace(document, read_image=bounded, look_up=Evidence))
     source: Any = HTML(string=page, url_fetcher=URLFetcher(allowed_protocols=["data"]))
     made = source.render()
     content: bytes = made.write_pdf()

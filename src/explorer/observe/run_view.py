@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from explorer.cli.screens.formatting import counted, one_line
 from explorer.journal import plan_state
 from explorer.journal.agent_state import RESULT
 from explorer.journal.plan_state import PlanState
 from explorer.journal.run_state import Unanswered, reserved
+from explorer.observe.formatting import counted, one_line
 from explorer.schema.events import (
     ORCHESTRATOR,
     AgentContinued,

@@ -6,12 +6,14 @@ from typing import cast
 
 from explorer.schema.messages import Estimate
 from explorer.text.sanitize import single_line, visible
+from explorer.text.words import sentences
 
 THOUSAND = 1_000
 MILLION = 1_000_000
 MINUTE_S = 60
 HOUR_MINUTES = 60
 TENTHS_BELOW_S = 9.95
+SENTENCE_CHARS = 90
 
 
 def money(usd: float | None) -> str:
@@ -102,6 +104,11 @@ def without_controls(text: str) -> str:
 def plain(text: str) -> str:
     """Drop terminal control sequences whole, then every other character that cannot be seen; newlines stay."""
     return visible(SEQUENCE.sub("", text))
+
+
+def first_sentence(text: str) -> str:
+    """Return what a description begins with, on one line that is not long."""
+    return one_line(" ".join(sentences(one_line(text))[:1]), SENTENCE_CHARS)
 
 
 def one_line(text: str, limit: int = 0) -> str:

@@ -1,0 +1,179 @@
+"""The command `serve`: the runs of the workspace in a browser."""
+
+import asyncio
+import secrets
+import webbrowser
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import quote
+
+from explorer.cli.commands.catalog import check_team, named_tools
+from explorer.cli.commands.fleet import DATABASE_FILE, PACKAGE, open_queue
+from explorer.cli.commands.mcp_serve import ServerEnding
+from explorer.cli.commands.trust import settings_to_run
+from explorer.cli.screens.output import say
+from explorer.cli.settings.configuration import Configuration
+from explorer.cli.settings.options import RunOptions
+from explorer.cli.settings.serve_options import SERVE, ServeOptions
+from explorer.run.served import ServedRuns, ServerPlan
+from explorer.schema.errors import ConfigError
+from explorer.schema.settings import Settings
+from explorer.schema.tool import Tool
+from explorer.server.fleet_status import AskFleet, FleetRun, FleetStatus, FleetWorker
+from explorer.workspace.user_key import open_key
+
+ENDED_STATES = frozenset({"done", "cancelled"})
+PURPOSE = "web token"
+AUTO = "auto"
+MIN_TOKEN_CHARS = 16
+MAX_RUNS = 32
+MAX_PORT = 65_535
+SERVER_ENDED = "explorer serve ended"
+
+
+def serve(*, options: ServeOptions = SERVE) -> int:
+    """Show runs in your browser: ask, watch, steer, and read reports with the evidence for each sentence.
+
+    Only this machine reaches it, unless `--host` says otherwise; then a token is needed, which is a part of the address
+    that is printed. Runs that it started are saved when it ends, and can be resumed.
+
+    Example: `explorer serve --open`
+
+    Example: `explorer serve --model offline --port 9000`
+    """
+    check_options(options)
+    configuration = settings_to_run(options)
+    return serve_runs(configuration, options)
+
+
+def serve_demo(configuration: Configuration, question: str, options: RunOptions) -> int:
+    """Serve a run of the sample day on a free port, and open its page, until a signal."""
+    flags = ServeOptions(quiet=options.quiet, verbose=options.verbose, tools=options.tools, open_browser=True, port=0)
+    return serve_runs(configuration, flags, question)
+
+
+def check_options(options: ServeOptions) -> None:
+    """See that the flags can be used.
+
+    Raises:
+        ConfigError: One cannot.
+    """
+    if not 1 <= options.max_runs <= MAX_RUNS:
+        raise ConfigError(f"--max-runs {options.max_runs} is not allowed", hint=f"give a number from 1 to {MAX_RUNS}")
+    if not 0 <= options.port <= MAX_PORT:
+        raise ConfigError(f"--port {options.port} is not a port number", hint=f"give a number from 0 to {MAX_PORT}")
+    if options.token and options.token != AUTO and len(options.token) < MIN_TOKEN_CHARS:
+        raise ConfigError(f"the token has fewer than {MIN_TOKEN_CHARS} characters", hint="use --token auto")
+    if options.output is not None:
+        raise ConfigError("--output is for one run", hint="download reports in the browser")
+
+
+def serve_runs(configuration: Configuration, options: ServeOptions, question: str = "") -> int:
+    """Serve until a signal; with a question, a run is started first, and its page is the one that is named."""
+    from explorer.cli.telemetry import show_logs  # noqa: PLC0415 - it is slow to import
+
+    tools = named_tools(options, configuration.settings)
+    check_team(configuration.settings, tools)
+    show_logs(options.verbose)
+    from explorer.run.collector import rare_collections  # noqa: PLC0415 - the engine is loaded with it
+
+    with rare_collections():
+        return asyncio.run(_serve(configuration, options, tools, question))
+
+
+async def _serve(configuration: Configuration, options: ServeOptions, tools: list[Tool[Any]], question: str) -> int:
+    from explorer.cli.launch import LastResort, settings_to_continue  # noqa: PLC0415 - the engine is loaded with it
+    from explorer.cli.session import crash_point  # noqa: PLC0415 - the same
+    from explorer.run.run import RunHooks  # noqa: PLC0415 - the same
+    from explorer.server.app import build_site  # noqa: PLC0415 - the same
+    from explorer.server.listening import PageServer, open_socket  # noqa: PLC0415 - the same
+    from explorer.server.security import ServerAccess  # noqa: PLC0415 - the same
+
+    access = ServerAccess(options.host)
+    access = replace(access, token=_token(configuration, options, is_local=access.is_local))
+    listening = open_socket(options.host, options.port)
+
+    def hooks() -> RunHooks:
+        return RunHooks(tools=tools, origins=configuration.origins, on_checkpoint=crash_point())
+
+    plan = ServerPlan(
+        configuration.settings,
+        hooks,
+        lambda folder: settings_to_continue(folder, configuration),
+        options.max_runs,
+        SERVER_ENDED,
+    )
+    runs = ServedRuns(plan)
+    site = build_site(runs, access, fleet_of(configuration.settings))
+    server = PageServer(listening, site, site.state.site.feeds.close)
+    ended = ServerEnding(server.end)
+    with ended.by_signals():
+        try:
+            path = f"/runs/{(await runs.start(question)).name}" if question else "/"
+            _announce(options, server.address(options.host) + path, access.token, runs)
+            await server.serve()
+        finally:
+            await runs.close()
+    LastResort().begin(ended.code)
+    return ended.code
+
+
+def _token(configuration: Configuration, options: ServeOptions, *, is_local: bool) -> str:
+    """Return what browsers must show; empty where nothing is needed.
+
+    One that stays the same on this machine, so that browsers need not be given it again at each start; without the
+    user's key one for this process.
+    """
+    if options.token and options.token != AUTO:
+        return options.token
+    if is_local and not options.token:
+        return ""
+    key = open_key(configuration.settings.state_dir)
+    return key.mark(PURPOSE, b"") if key.is_there else secrets.token_urlsafe(MIN_TOKEN_CHARS)
+
+
+def fleet_of(settings: Settings) -> AskFleet | None:
+    """Return what asks the fleet's database; None where the package or the database is missing."""
+    has_database = settings.secrets.fleet_database.get_secret_value() or (settings.workspace / DATABASE_FILE).exists()
+    if not has_database or find_spec(PACKAGE) is None:
+        return None
+    return partial(_fleet_status, settings)
+
+
+def _fleet_status(settings: Settings) -> FleetStatus:
+    """Return the fleet as its database has it.
+
+    Raises:
+        StorageError: The database does not answer.
+    """
+    with open_queue(settings) as queue:
+        workers, facts, found = queue.workers(), queue.throughput(), queue.runs()
+        place, is_paused = queue.database.place, queue.is_paused
+    return FleetStatus(
+        database=place,
+        is_paused=is_paused,
+        workers=[
+            FleetWorker(one.worker, one.runs, one.concurrency, one.age_s, one.silent_s, one.is_alive) for one in workers
+        ],
+        runs=[
+            FleetRun(one.run_id, one.question, str(one.state), one.worker or one.reason, one.cost_usd)
+            for one in found
+            if str(one.state) not in ENDED_STATES
+        ],
+        waiting=int(facts["waiting"]),
+        running=int(facts["running"]),
+        ended_last_hour=int(facts["ended_last_hour"]),
+        cost_last_hour=float(facts["cost_last_hour"]),
+    )
+
+
+def _announce(options: ServeOptions, address: str, token: str, runs: ServedRuns) -> None:
+    """Say where the page is; with `--open`, open it."""
+    whole = f"{address}?token={quote(token)}" if token else address
+    if not options.quiet:
+        # Straight to the terminal: the token is meant for the user.
+        say(f"explorer is at {whole}\n  runs in {runs.workspace}, at most {runs.plan.max_runs} at a time")
+    if options.open_browser and not webbrowser.open(whole):
+        say("  no browser could be opened; open the address yourself")

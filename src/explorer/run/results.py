@@ -1,0 +1,102 @@
+"""The result of a run for programs: of a session that has just ended, or from what is on disk."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from explorer.observe.command_result import CommandResult, exit_code, token_counts
+from explorer.observe.run_view import RunView, session_facts
+from explorer.reports.verify.claims import Verdict
+from explorer.run.finish import report_path, report_text
+from explorer.run.run import RunResult
+from explorer.text.frontmatter import read_frontmatter
+
+
+def seen_outcome(view: RunView, folder: Path | None) -> CommandResult:
+    """Return how a run ended, from its records; its report is looked for in its folder."""
+    report = report_path(folder) if folder else None
+    return CommandResult(
+        status=view.status,
+        exit_code=exit_code(view.status, view.cause),
+        run_id=view.run_id,
+        folder=str(folder or ""),
+        report=str(report) if report else None,
+        answer=view.answer,
+        reason=view.reason,
+        cause=view.cause.value,
+        cost_usd=view.cost_usd,
+        estimated=view.estimated.model_dump(),
+        tokens=token_counts(view.usage),
+        steps=view.steps,
+        agents=len(view.agents),
+        sources=len(view.sources),
+        seconds=(view.last - view.started).total_seconds() if view.last and view.started else 0.0,
+        session=session_facts(view),
+        plan=plan.model_dump(mode="json") if (plan := view.plan.summary()) is not None else None,
+    )
+
+
+def result_of(result: RunResult) -> CommandResult:
+    """Return how a session ended."""
+    return CommandResult(
+        status=result.status.value,
+        exit_code=exit_code(result.status.value, result.cause),
+        run_id=result.run_id,
+        folder=str(result.folder),
+        report=str(result.report) if result.report else None,
+        report_text=result.report_text,
+        answer=result.answer or result.words,
+        reason=result.reason,
+        cause=result.cause.value,
+        cost_usd=result.cost_usd,
+        estimated=result.estimated.model_dump(),
+        tokens=token_counts(result.usage),
+        steps=result.steps,
+        agents=result.agents,
+        sources=result.sources,
+        citations=result.citations,
+        verdicts=result.verdicts,
+        uncited=result.uncited,
+        further_links=[one.model_dump() for one in result.further_links],
+        helpers=[one.model_dump(mode="json") for one in result.helpers],
+        seconds=result.seconds,
+        plan=result.plan.model_dump(mode="json") if result.plan is not None else None,
+        changes=str(result.changes) if result.changes else None,
+    )
+
+
+def stored_result(view: RunView, folder: Path) -> CommandResult:
+    """Return how a run ended as its folder says it, with the report and what that counts."""
+    return with_report(seen_outcome(view, folder), report_text(folder))
+
+
+def with_report(result: CommandResult, text: str) -> CommandResult:
+    """Return a result with the text of a report, and what its frontmatter counts."""
+    return replace(result, report_text=text, **_counts(text))
+
+
+class _Counted(BaseModel):
+    """What a report's frontmatter counts."""
+
+    citations: dict[str, Any] = {}
+    uncited: int = 0
+
+
+def verdicts_of(folder: Path) -> dict[str, int]:
+    """Return the cited sentences of a run's report by verdict, as its frontmatter counts them."""
+    return _counts(report_text(folder)).get("verdicts", {})
+
+
+def _counts(report: str) -> dict[str, Any]:
+    """Return the cited sentences as the report's own frontmatter counts them; nothing when it has none."""
+    fields, _ = read_frontmatter(report)
+    if not fields:
+        return {}
+    try:
+        counted = _Counted.model_validate(fields)
+    except ValidationError:
+        return {}
+    verdicts = {str(verdict): counted.citations.get(str(verdict), 0) for verdict in Verdict}
+    return {"citations": sum(verdicts.values()), "verdicts": verdicts, "uncited": counted.uncited}

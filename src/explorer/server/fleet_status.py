@@ -1,0 +1,47 @@
+"""What the page of a fleet shows: values that the command line takes from the fleet's database."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FleetWorker:
+    """A worker."""
+
+    name: str
+    runs: int
+    concurrency: int
+    age_s: float
+    silent_s: float
+    """Seconds since it renewed its lease."""
+    is_alive: bool
+
+
+@dataclass(frozen=True)
+class FleetRun:
+    """A run of the queue."""
+
+    run_id: str
+    question: str
+    state: str
+    worker: str
+    cost_usd: float | None
+
+
+@dataclass(frozen=True)
+class FleetStatus:
+    """A fleet as its database has it."""
+
+    database: str
+    """Its address, without a password."""
+    is_paused: bool
+    workers: Sequence[FleetWorker]
+    runs: Sequence[FleetRun]
+    """Those that wait, are at work, failed or are parked."""
+    waiting: int
+    running: int
+    ended_last_hour: int
+    cost_last_hour: float
+
+
+AskFleet = Callable[[], FleetStatus]

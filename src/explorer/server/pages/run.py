@@ -1,0 +1,175 @@
+"""A run: its head, plan, tree of agents, files and report, live or as it was at a record; and the turns of an agent."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query
+from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from markupsafe import Markup
+
+from explorer.run.finish import report_text
+from explorer.run.fork import rebuilt_files
+from explorer.run.report_document import document_of
+from explorer.schema.errors import NotFoundError
+from explorer.schema.events import JournalRecord
+from explorer.server.feeds import AGENT, FILES, HEAD, PLAN, REPORT_PART, TREE, Moment, RunFeed, SeenRun
+from explorer.server.markdown import markdown_html, report_html
+from explorer.server.site import OfSite, WebSite
+from explorer.server.turns import turns_of
+from explorer.server.views import ENDED, head_of, head_then, level_of, row_of, tree_of
+from explorer.workspace.access import REPORT
+
+LIVE = "text/event-stream"
+KEEP_ALIVE_S = 15.0
+AT_MOST_EVERY_S = 0.12
+"""The shortest time between two events of a page."""
+MAX_FILES = 400
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/runs/{run_id}")
+async def show_run(run_id: str, site: OfSite, at: Annotated[int | None, Query(ge=1)] = None) -> Response:
+    """Show a run as it is, or as it was after a record."""
+    feed = await site.feed(run_id)
+    if feed.folder.name != run_id:
+        return RedirectResponse(f"/runs/{feed.folder.name}", 303)
+    if at is None or at >= feed.run.view.seq:
+        values = await asyncio.to_thread(values_now, site, feed)
+        return site.page("run.html", **values, moment=feed.moment, at=None, last=feed.run.view.seq)
+    values = await asyncio.to_thread(values_then, feed, (await site.feeds.records(feed))[:at])
+    return site.page("run.html", **values, moment=Moment(at), at=at, last=feed.run.view.seq)
+
+
+def values_now(site: WebSite, feed: RunFeed) -> dict[str, Any]:
+    """Return all that the page of a run shows now."""
+    return _values(feed, feed.run) | {
+        "head": head_of(feed),
+        "report": report_of(feed),
+        "is_own": site.runs.owns(feed.folder.name),
+        "damage": feed.damage,
+    }
+
+
+def values_then(feed: RunFeed, records: Sequence[JournalRecord]) -> dict[str, Any]:
+    """Return all that the page of a run showed after these records."""
+    run = SeenRun()
+    run.apply(records)
+    text = rebuilt_files(records).get(REPORT, "")
+    head = head_then(run, run.view.status)
+    return _values(feed, run) | {
+        "head": head,
+        "report": markdown_html(text) if text else Markup(),
+        "is_own": False,
+        "damage": None,
+    }
+
+
+def _values(feed: RunFeed, run: SeenRun) -> dict[str, Any]:
+    plan = run.view.plan.summary()
+    files = list(run.view.files.values())
+    return {
+        "run_id": feed.folder.name,
+        "rows": tree_of(run, clock_of(feed, run)),
+        "plan": plan.model_dump(mode="json") if plan is not None else None,
+        "files": files[:-MAX_FILES:-1],
+        "files_left_out": max(0, len(files) - MAX_FILES),
+    }
+
+
+def clock_of(feed: RunFeed, run: SeenRun) -> datetime | None:
+    """Return the moment up to which agents of a run have been at work."""
+    return datetime.now(UTC) if feed.holder is not None and run is feed.run else run.view.last
+
+
+def report_of(feed: RunFeed) -> Markup:
+    """Return the report of a run as far as it is written; empty before that."""
+    text = report_text(feed.folder)
+    return report_html(document_of(text, feed.folder), feed.folder.name) if text.strip() else Markup()
+
+
+@router.get("/runs/{run_id}/live")
+async def follow_run(
+    run_id: str, site: OfSite, after: str = "", last_event_id: Annotated[str, Header()] = ""
+) -> StreamingResponse:
+    """Send what changes on the page of a run, each event with the number of the record that it shows."""
+    folder = await site.folder(run_id)
+    seen = Moment.of(last_event_id or after)
+
+    async def events() -> AsyncIterator[str]:
+        nonlocal seen
+        async with site.feeds.watched(folder) as feed:
+            while not site.feeds.is_closing:
+                if not await feed.after(seen, KEEP_ALIVE_S):
+                    yield ": still here\n\n"
+                    continue
+                before, seen = seen, feed.moment
+                yield _event(seen, await asyncio.to_thread(_changes, site, feed, before))
+                await asyncio.sleep(AT_MOST_EVERY_S)
+
+    return StreamingResponse(events(), media_type=LIVE, headers={"x-accel-buffering": "no"})
+
+
+def _event(moment: Moment, html: str) -> str:
+    lines = "".join(f"data: {line}\n" for line in html.splitlines())
+    return f"id: {moment}\n{lines}\n"
+
+
+def _changes(site: WebSite, feed: RunFeed, seen: Moment) -> str:
+    """Return the parts of the page that changed, each with the element that it replaces."""
+    parts = list(dict.fromkeys([HEAD, *feed.run.since(seen.seq)]))
+    return "".join(_partial(site, feed, part) for part in parts)
+
+
+def _partial(site: WebSite, feed: RunFeed, part: str) -> str:
+    if part.startswith(AGENT):
+        agent = feed.run.view.agents.get(part.removeprefix(AGENT))
+        if agent is None:
+            return ""
+        row = row_of(feed.run, agent, datetime.now(UTC), level_of(feed.run, agent))
+        return _replacing(row.key, site.part("parts/agent.html", {"row": row, "run_id": feed.folder.name, "at": None}))
+    moment, known = feed.moment, feed.parts.get(part)
+    if known is None or known[0] != moment:
+        make = {HEAD: _head, PLAN: _plan, TREE: _tree, FILES: _files, REPORT_PART: _report}[part]
+        known = feed.parts[part] = moment, _replacing(f"part-{part}", make(site, feed))
+    return known[1]
+
+
+def _head(site: WebSite, feed: RunFeed) -> str:
+    values = {"head": head_of(feed), "run_id": feed.folder.name, "is_own": site.runs.owns(feed.folder.name)}
+    return site.part("parts/head.html", values | {"at": None, "damage": feed.damage})
+
+
+def _plan(site: WebSite, feed: RunFeed) -> str:
+    return site.part("parts/plan.html", _values(feed, feed.run) | {"status": feed.status})
+
+
+def _tree(site: WebSite, feed: RunFeed) -> str:
+    return site.part("parts/tree.html", _values(feed, feed.run) | {"at": None})
+
+
+def _files(site: WebSite, feed: RunFeed) -> str:
+    return site.part("parts/files.html", _values(feed, feed.run))
+
+
+def _report(site: WebSite, feed: RunFeed) -> str:
+    return site.part("parts/report.html", {"report": report_of(feed), "is_ended": feed.status in ENDED})
+
+
+def _replacing(element: str, html: str) -> str:
+    return f'<hx-partial hx-target="#{element}" hx-swap="outerMorph">{html}</hx-partial>\n'
+
+
+@router.get("/runs/{run_id}/agents/{agent}")
+async def show_agent(
+    run_id: str, agent: str, site: OfSite, at: Annotated[int | None, Query(ge=1)] = None, *, part: bool = False
+) -> HTMLResponse:
+    """Show the turns and calls of an agent, as a page or as a part of one."""
+    feed = await site.feed(run_id)
+    if agent not in feed.run.view.agents:
+        raise NotFoundError(f"run {run_id} has no agent {agent}", hint="go back to the run")
+    records = (await site.feeds.records(feed))[:at]
+    entries = await asyncio.to_thread(turns_of, records, agent)
+    template = "parts/turns.html" if part else "agent.html"
+    return site.page(template, run_id=run_id, agent=agent, entries=entries, at=at, head=head_of(feed))

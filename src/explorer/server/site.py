@@ -1,0 +1,161 @@
+"""What all pages share: the runs, the readers of their journals, and the templates."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from fastapi import Depends, Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from explorer.journal.listing import DAMAGED, RUNNING, UNFINISHED, WAITING, RunOverview, overview
+from explorer.observe.formatting import cost, counted, duration, one_line, plain, short_time, size, tokens
+from explorer.run.results import verdicts_of
+from explorer.run.served import ServedRuns
+from explorer.schema.errors import NotFoundError, ToolError
+from explorer.schema.limits import DEFAULT_COST_USD
+from explorer.schema.version import __version__
+from explorer.server.feeds import RunFeed, RunFeeds
+from explorer.server.fleet_status import AskFleet
+from explorer.server.lookups import Lookups
+from explorer.text.sanitize import Redactor
+from explorer.workspace.access import journal_path
+
+PACKAGE = "explorer.server"
+
+
+def _environment(redactor: Redactor) -> Environment:
+    """Return the templates. All text is escaped, and no key is ever in a page."""
+
+    def shown(value: object) -> object:
+        return redactor.clean(plain(value)) if type(value) is str else value
+
+    made = Environment(
+        loader=PackageLoader(PACKAGE),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters = {"cost": cost, "counted": counted, "duration": duration, "line": one_line, "size": size, "tokens": tokens}
+    filters |= {"short_time": short_time}
+    made.filters.update(cast("Any", filters))
+    return made
+
+
+class Overviews:
+    """The lines of runs in a list. What has ended is read once, as long as its journal is the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[int, RunOverview]] = {}
+        self._verdicts: dict[Path, tuple[int, dict[str, int]]] = {}
+
+    def of(self, folder: Path) -> RunOverview:
+        """Return the line of a run."""
+        signature = _signature(folder)
+        known = self._known.get(folder)
+        if known is not None and known[0] == signature:
+            return known[1]
+        found = overview(folder)
+        if found.status not in {RUNNING, UNFINISHED, WAITING}:
+            self._known[folder] = (signature, found)
+        return found
+
+    def verdicts(self, run: RunOverview) -> dict[str, int]:
+        """Return the cited sentences of its report by verdict; empty while it runs, or where nothing was checked."""
+        if run.status in {RUNNING, DAMAGED}:
+            return {}
+        signature = _signature(run.folder)
+        known = self._verdicts.get(run.folder)
+        if known is None or known[0] != signature:
+            known = self._verdicts[run.folder] = (signature, verdicts_of(run.folder))
+        return known[1]
+
+
+def _signature(folder: Path) -> int:
+    """Return what changes with each record of a journal, which is only appended to; 0 where there is none."""
+    try:
+        return journal_path(folder).stat().st_size
+    except OSError:
+        return 0
+
+
+@dataclass
+class WebSite:
+    """The parts of a server that its pages use."""
+
+    runs: ServedRuns
+    fleet: AskFleet | None = None
+    """Asks the fleet's database; None: there is no fleet."""
+    feeds: RunFeeds = field(default_factory=RunFeeds)
+    overviews: Overviews = field(default_factory=Overviews)
+    lookups: Lookups = field(default_factory=Lookups)
+
+    def __post_init__(self) -> None:
+        """Load the templates."""
+        self._redactor = Redactor(self.runs.secrets)
+        self._templates = _environment(self._redactor)
+
+    async def feed(self, run_id: str) -> RunFeed:
+        """Return the state of a run.
+
+        Raises:
+            ExplorerError: There is no such run.
+        """
+        return await self.feeds.of(await self.folder(run_id))
+
+    async def folder(self, run_id: str) -> Path:
+        """Return the folder of a run.
+
+        Raises:
+            NotFoundError: There is no such run.
+        """
+        try:
+            return await asyncio.to_thread(self.runs.folder_of, run_id)
+        except ToolError as error:
+            raise NotFoundError(f"there is no run {one_line(run_id, 120)!r}", hint="all runs are on /") from error
+
+    def clean(self, value: Any) -> Any:  # noqa: ANN401 - whatever JSON can be
+        """Return a JSON value without any key, in names of fields and in texts."""
+        return _cleaned(value, self._redactor) if self._redactor.longest else value
+
+    @property
+    def most_usd(self) -> float | None:
+        """What a question may cost at most; None: no limit is set."""
+        limits = self.runs.plan.settings.limits
+        return limits.max_cost_usd if "max_cost_usd" in limits.model_fields_set else DEFAULT_COST_USD
+
+    def part(self, template: str, values: Mapping[str, Any]) -> str:
+        """Return a part of a page."""
+        return self._templates.get_template(template).render(values)
+
+    def page(self, template: str, *, code: int = 200, **values: Any) -> HTMLResponse:
+        """Return a page."""
+        about = {"version": __version__, "at_work": len(self.runs.at_work), "site": self}
+        return HTMLResponse(self.part(template, about | values), code)
+
+
+def _cleaned(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - whatever JSON can be
+    match value:
+        case str():
+            return redactor.clean(value)
+        case dict():
+            fields = cast("dict[str, Any]", value)
+            return {redactor.clean(name): _cleaned(one, redactor) for name, one in fields.items()}
+        case list() | tuple():
+            return [_cleaned(one, redactor) for one in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+def _site_of(request: Request) -> WebSite:
+    found = request.app.state.site
+    assert isinstance(found, WebSite)
+    return found
+
+
+OfSite = Annotated[WebSite, Depends(_site_of)]
+"""The site that a page belongs to, as FastAPI hands it to the function of a page."""

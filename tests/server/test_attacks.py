@@ -1,0 +1,145 @@
+"""What is tried against the web page: other sites, other names, no token, hostile texts. Each with a control."""
+
+from collections.abc import AsyncIterator
+from itertools import product
+from pathlib import Path
+
+import httpx2
+
+from explorer.server.security import COOKIE, POLICY, ServerAccess
+from made_runs import A, make_run, page, two_runs
+from server.site_stage import HERE, GatedClient, active_parts, browsing, plain
+
+TOKEN = "0123456789abcdef-token"
+SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+FORM = {"question": "What is there?"}
+ELSEWHERE = "https://evil.example"
+
+
+HOSTS: list[tuple[dict[str, str], int]] = [
+    ({"host": "evil.example"}, 421),
+    ({"host": "localhost.evil.example:80"}, 421),
+    ({"host": "127.0.0.1.evil.example"}, 421),
+    ({"host": "192.168.1.7"}, 421),
+    ({"host": "user@127.0.0.1"}, 421),
+    ({"host": ""}, 421),
+    ({"host": "127.0.0.1:1"}, 200),
+    ({"host": "localhost"}, 200),
+    ({"host": "[::1]:8777"}, 200),
+]
+
+
+async def test_the_server_answers_to_its_own_address_only(tmp_path: Path) -> None:
+    """A name of somebody else's that leads to this machine reaches nothing, on pages, files and data."""
+    async with browsing(tmp_path) as browser:
+        for (headers, code), path in product(HOSTS, ("/", "/static/page.js", "/api/openapi.json")):
+            answer = await browser.get(path, headers=headers)
+            assert answer.status_code == code, (path, headers, answer.text[:200])
+
+
+SITES: list[tuple[dict[str, str], int]] = [
+    ({"sec-fetch-site": "cross-site", "origin": ELSEWHERE}, 403),
+    ({"sec-fetch-site": "same-site"}, 403),
+    ({"origin": ELSEWHERE}, 403),
+    ({"origin": "null"}, 403),
+    ({"origin": "http://127.0.0.1:1"}, 403),
+    ({}, 403),
+    (HERE, 303),
+]
+
+
+async def test_a_page_of_another_site_orders_nothing(tmp_path: Path) -> None:
+    """No run is started by a form of another site, or by one whose site is not known."""
+    async with browsing(tmp_path, GatedClient()) as browser:
+        for headers, code in SITES:
+            answer = await browser.client.post("/runs", data=FORM, headers=headers, follow_redirects=False)
+            assert answer.status_code == code, headers
+            assert len(list((tmp_path / "workspace").glob("*"))) == (1 if code == 303 else 0), headers
+
+
+async def test_without_the_token_nothing_is_shown(tmp_path: Path) -> None:
+    """The first address sets a cookie that no script reads and no other site sends; a wrong token does nothing."""
+    (tmp_path / "workspace").mkdir()
+    async with browsing(tmp_path, access=ServerAccess(token=TOKEN)) as browser:
+        for path in ("/", "/static/page.js", "/api/openapi.json", "/?token=wrong", "/?token="):
+            assert (await browser.get(path)).status_code == 401, path
+        answer = await browser.get(f"{browser.address}//evil.example/?token={TOKEN}", follow_redirects=False)
+        assert answer.headers["location"] == "/evil.example/"
+        first = await browser.get(f"/?q=ropes&token={TOKEN}", follow_redirects=False)
+        assert first.headers["location"] == "/?q=ropes"
+        kept = first.headers["set-cookie"]
+        assert kept.startswith(f"{COOKIE}={TOKEN}")
+        assert "HttpOnly" in kept
+        assert "samesite=strict" in kept.lower()
+        async with httpx2.AsyncClient(base_url=browser.address, cookies={COOKIE: TOKEN}, trust_env=False) as known:
+            assert (await known.get("/")).status_code == 200
+        browser.client.cookies.clear()
+        bearer = {"authorization": f"Bearer {TOKEN}"}
+        assert (await browser.get("/", headers=bearer)).status_code == 200
+        assert (await browser.get("/", headers={"authorization": "Bearer wrong"})).status_code == 401
+        assert (await browser.client.post("/runs", data=FORM, headers=HERE)).status_code == 401
+
+
+async def test_too_much_is_not_taken(tmp_path: Path) -> None:
+    """A request that says or sends more than is allowed starts nothing."""
+    async with browsing(tmp_path, GatedClient()) as browser:
+        said = await browser.client.post("/runs", data={"question": "x" * 25_000_000}, headers=HERE)
+        assert said.status_code == 413
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield b"question="
+            for _ in range(30):
+                yield b"x" * 1_000_000
+
+        form = {"content-type": "application/x-www-form-urlencoded"}
+        try:
+            sent = await browser.client.post("/runs", content=chunks(), headers=HERE | form)
+            assert sent.status_code >= 400
+        except httpx2.HTTPError:
+            pass
+        many = [("files", (f"{number}.txt", b"x", "text/plain")) for number in range(21)]
+        refused = await browser.send("/runs", 400, question="What is there?", files=many)
+        assert "21 files are too many" in plain(refused.text)
+        assert not list((tmp_path / "workspace").glob("*"))
+
+
+async def test_every_answer_binds_the_browser(tmp_path: Path) -> None:
+    """No script but the server's own runs, no page of others frames it, nothing is guessed to be HTML."""
+    await two_runs(tmp_path / "workspace")
+    async with browsing(tmp_path) as browser:
+        for path in ("/", f"/runs/{A}", "/nothing", "/static/page.js", "/api/openapi.json"):
+            headers = (await browser.get(path)).headers
+            assert headers["content-security-policy"] == POLICY, path
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["referrer-policy"] == "same-origin"
+        assert "unsafe" not in POLICY
+        text = await browser.page(f"/runs/{A}")
+        assert not active_parts(text)
+
+
+async def test_hostile_texts_are_shown_as_text(tmp_path: Path) -> None:
+    """In a question, a title, a report, an agent's words and a file's name, wherever a page shows them."""
+    report = (
+        f"# A {SCRIPT}\n\n[run](javascript:alert(3)) <svg onload=alert(4)> <!-- hidden --> It costs 12 euros [S1].\n"
+    )
+    source = page("https://rope.example/a", f"It costs 12 euros. {SCRIPT}", title=f"Ropes {SCRIPT}")
+    folder = await make_run(tmp_path / "workspace", A, [source], report, question=f"What is {SCRIPT}?")
+    assert folder.exists()
+    async with browsing(tmp_path) as browser:
+        for path in ("/", f"/runs/{A}", f"/runs/{A}/agents/orchestrator", f"/?q={SCRIPT}", f"/runs/{A}?at=3"):
+            assert not active_parts(await browser.page(path)), path
+        assert "&lt;script&gt;" in await browser.page(f"/runs/{A}")
+
+
+def test_the_look_for_active_parts_finds_them() -> None:
+    """The control of the test above: each kind is found where it is."""
+    kinds = [SCRIPT, "<a href='javascript:x'>", "<svg><script/></svg>", "<!-- x -->", "<a href='//evil.example/'>"]
+    kinds += [
+        "<img src='https://evil.example/a.png'>",
+        "<p style='x'>",
+        "<iframe>",
+        "<base href=x>",
+        "<form action=//x>",
+    ]
+    assert all(active_parts(f"<p>{kind}</p>") for kind in kinds)
+    assert not active_parts('<script src="/static/page.js" defer></script><a href="https://rope.example/">x</a>')

@@ -1,0 +1,31 @@
+"""The page of a fleet, with the queue of a real database."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("dbos", reason="the extra fleet is not installed")
+
+from explorer.cli.commands.fleet import DATABASE_FILE, open_queue
+from explorer.cli.commands.serve import fleet_of
+from explorer.fleet.runs import NewRun
+from server.site_stage import browsing, offline_settings, plain
+
+
+async def test_the_fleet_is_shown_where_there_is_one(tmp_path: Path) -> None:
+    """Without a database there is no link and a page that says how to begin; with one, its queue."""
+    settings = offline_settings(tmp_path)
+    assert fleet_of(settings) is None
+    async with browsing(tmp_path) as browser:
+        assert 'href="/fleet"' not in await browser.page("/")
+        assert "explorer submit" in plain(await browser.page("/fleet", 404))
+    (settings.workspace / DATABASE_FILE).parent.mkdir(parents=True)
+    with open_queue(settings) as queue:
+        queue.prepare()
+        queue.submit(NewRun(question="What do <b>masts</b> cost?", settings={}))
+    async with browsing(tmp_path, fleet=fleet_of(settings)) as browser:
+        assert 'href="/fleet"' in await browser.page("/")
+        page = await browser.page("/fleet")
+        assert "What do &lt;b&gt;masts&lt;/b&gt; cost?" in page
+        assert "1 waiting, 0 at work" in plain(page)
+        assert "No worker is at work" in plain(page)

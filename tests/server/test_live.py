@@ -1,0 +1,163 @@
+"""Events for browsers: what changed, once each, for all who watch, also after a reconnect."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from explorer.journal.listing import JournalTail, read_records
+from explorer.server.feeds import Moment
+from explorer.server.views import ENDED
+from server.site_stage import Browser, GatedClient, browsing, status_of
+
+QUESTION = "What is in the folder?"
+
+
+@dataclass(frozen=True)
+class SentEvent:
+    """One event of a stream."""
+
+    id: str
+    html: str
+
+    @property
+    def parts(self) -> list[str]:
+        """The elements that it replaces."""
+        return re.findall(r'<hx-partial hx-target="#([^"]+)"', self.html)
+
+
+async def events_of(lines: AsyncIterator[str]) -> AsyncGenerator[SentEvent]:
+    """The events of a stream."""
+    number, data = "", list[str]()
+    async for line in lines:
+        name, _, value = line.partition(": ")
+        if name == "id":
+            number = value
+        elif name == "data":
+            data.append(value)
+        elif not line and data:
+            yield SentEvent(number, "\n".join(data))
+            data = []
+
+
+@asynccontextmanager
+async def watching(
+    browser: Browser, run: str, after: str = "", last: str = ""
+) -> AsyncGenerator[AsyncGenerator[SentEvent]]:
+    """The stream of a run."""
+    headers = {"last-event-id": last} if last else {}
+    async with browser.client.stream("GET", f"/runs/{run}/live?after={after}", headers=headers) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        async with aclosing(events_of(answer.aiter_lines())) as events:
+            yield events
+
+
+async def until_ended(events: AsyncGenerator[SentEvent]) -> list[SentEvent]:
+    """All events up to the one that shows the end."""
+    found: list[SentEvent] = []
+    async for event in events:
+        found.append(event)
+        if 'data-status="running"' not in event.html and 'data-status=""' not in event.html:
+            return found
+    return found
+
+
+async def test_a_run_is_followed_to_its_end(tmp_path: Path) -> None:
+    """The first event has all that is there; the last shows the end and the report; ids are numbers of records."""
+    client = GatedClient(turns=2)
+    async with browsing(tmp_path, client) as browser:
+        run = await browser.ask(QUESTION)
+        async with watching(browser, run) as events:
+            first = await anext(events)
+            assert {"part-head", "part-tree"} <= set(first.parts)
+            client.gate.set()
+            found = await until_ended(events)
+        count = len(read_records(tmp_path / "workspace" / run))
+        assert found[-1].id == str(count)
+        assert "part-report" in {part for event in found for part in event.parts}
+        numbers = [int(event.id) for event in (first, *found)]
+        assert numbers == sorted(set(numbers))
+
+
+async def test_a_reconnect_misses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
+    """Who was cut off after record 5 is sent what changed after it; who has seen all is sent nothing."""
+    client = GatedClient(turns=2)
+    async with browsing(tmp_path, client) as browser:
+        run = await browser.ask(QUESTION)
+        async with watching(browser, run) as events:
+            seen = (await anext(events)).id
+        client.gate.set()
+        await browser.until(run, *ENDED)
+        async with watching(browser, run, after="1", last=seen) as events:
+            event = await anext(events)
+            last = event.id
+            assert "part-report" in event.parts
+            assert int(event.id) == len(read_records(tmp_path / "workspace" / run))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5), watching(browser, run, last=last) as events:
+                await anext(events)
+
+
+async def test_twenty_tabs_have_one_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The journal is read as often for twenty browsers as for one, and each is sent the end."""
+    looks: list[Path] = []
+    look = JournalTail.look
+
+    def counted(tail: JournalTail) -> object:
+        looks.append(tail._path)
+        return look(tail)
+
+    monkeypatch.setattr(JournalTail, "look", counted)
+    client = GatedClient(turns=1)
+    async with browsing(tmp_path, client) as browser:
+        run = await browser.ask(QUESTION)
+        ends: list[str] = []
+
+        async def watch() -> None:
+            async with watching(browser, run) as events:
+                await anext(events)
+                ready.release()
+                ends.append((await until_ended(events))[-1].id)
+
+        ready = asyncio.Semaphore(0)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(20):
+                group.create_task(watch())
+            for _ in range(20):
+                await ready.acquire()
+            before = len(looks)
+            await asyncio.sleep(1)
+            assert len(looks) - before <= 11
+            client.gate.set()
+        assert ends == [str(len(read_records(tmp_path / "workspace" / run)))] * 20
+
+
+async def test_a_run_of_another_process_is_followed(tmp_path: Path) -> None:
+    """What somebody else appends to the journal shows, without a word from that process."""
+    async with browsing(tmp_path) as browser:
+        run = await browser.ask("What do the ropes cost?")
+        await browser.until(run, "complete")
+    journal = tmp_path / "workspace" / run / ".explorer" / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:5]))
+    async with browsing(tmp_path) as browser:
+        assert status_of(await browser.page(f"/runs/{run}")) == "unfinished"
+        async with watching(browser, run, after="5") as events:
+            first = await anext(events)
+            assert first.id == "5-unfinished"
+            with journal.open("ab") as file:
+                file.writelines(lines[5:])
+            found = await until_ended(events)
+        assert found[-1].id == str(len(lines))
+
+
+@pytest.mark.parametrize(("text", "moment"), [("40", Moment(40)), ("40-unfinished", Moment(40, "unfinished"))])
+def test_an_id_is_read_as_it_was_written(text: str, moment: Moment) -> None:
+    """And what is no id is the beginning."""
+    assert Moment.of(text) == moment
+    assert str(moment) == text
+    assert {Moment.of(bad) for bad in ("", "x", "-1", "٣", "1e3")} <= {Moment(0), Moment(0, "1")}

@@ -1,0 +1,162 @@
+"""The pages of runs over real HTTP: ask, watch, steer, stop, ask further, fork, and the past."""
+
+import hashlib
+import tomllib
+from pathlib import Path
+
+from explorer.journal.control import Inbox
+from explorer.journal.listing import is_running, read_records
+from explorer.schema.events import RunStarted
+from explorer.server import app
+from made_runs import A, B, two_runs
+from server.site_stage import GatedClient, browsing, plain, status_of
+
+ROPES = "What do the ropes cost?"
+
+
+async def test_a_question_is_asked_watched_and_asked_further(tmp_path: Path) -> None:
+    """From the form to the report, with limits and a file; then a follow-up in the same run."""
+    async with browsing(tmp_path) as browser:
+        page = await browser.page("/")
+        assert "There are no runs yet" in page
+        assert "$5.00" in page
+        note = {"files": ("masts.md", b"# Masts\n\nThe masts cost 77 euros.\n", "text/markdown")}
+        run = await browser.ask(ROPES, files=note, max_cost="0.5", max_minutes="3", language="en")
+        first = read_records(tmp_path / "workspace" / run)[0].event
+        assert isinstance(first, RunStarted)
+        assert first.settings["limits"]["max_cost_usd"] == 0.5
+        assert first.settings["limits"]["max_time_s"] == 180
+        assert first.settings["language"] == "en"
+        page = await browser.until(run, "complete")
+        assert "120 euros" in page
+        assert (tmp_path / "workspace" / run / "inputs" / "masts.md").exists()
+        assert "orchestrator" in page
+        assert f"/runs/{run}" in await browser.page("/")
+        assert ROPES in plain(await browser.page("/?q=ropes"))
+        assert "No run fits" in await browser.page("/?q=nothingofthekind")
+        assert f"/runs/{run}" in await browser.page("/?status=complete")
+        assert f"/runs/{run}" not in await browser.page("/?status=failed")
+        await browser.send(f"/runs/{run}/resume", message="And in April?")
+        await browser.until(run, "complete", "partial", "nothing_found")
+        assert "And in April?" in plain(await browser.page(f"/runs/{run}/agents/orchestrator"))
+
+
+WRONG_FORMS: list[tuple[dict[str, str], str]] = [
+    ({"question": "  "}, "there is no question"),
+    ({"question": ROPES, "max_cost": "much"}, "the cost is not a number above 0"),
+    ({"question": ROPES, "max_cost": "nan"}, "the cost is not a number above 0"),
+    ({"question": ROPES, "max_minutes": "-1"}, "the time is not a number above 0"),
+    ({"question": ROPES, "plan": "perhaps"}, "plan"),
+    ({}, "question"),
+]
+
+
+async def test_a_form_that_cannot_be_used_is_explained(tmp_path: Path) -> None:
+    """Nothing is started, and the page says what to correct."""
+    async with browsing(tmp_path) as browser:
+        for fields, words in WRONG_FORMS:
+            answer = await browser.send("/runs", 400, **fields)
+            assert words in plain(answer.text), fields
+        assert not list((tmp_path / "workspace").glob("*"))
+
+
+async def test_unknown_runs_agents_and_pages_say_what_to_do(tmp_path: Path) -> None:
+    """Each is a page with its status, and JSON below /api/."""
+    run = (await two_runs(tmp_path / "workspace"))[0].name
+    async with browsing(tmp_path) as browser:
+        for path in ("/runs/nothing", f"/runs/{run}/agents/nobody", "/nothing", "/runs/..%2f..%2fetc"):
+            page = await browser.page(path, 404)
+            assert "All runs" in page, path
+        assert (await browser.get("/api/nothing")).json()["error"]["type"] == "NotFoundError"
+        # The beginning of an id leads to the run.
+        answer = await browser.get(f"/runs/{run[:14]}", follow_redirects=False)
+        assert answer.headers["location"] == f"/runs/{run}"
+
+
+async def test_a_message_is_queued_and_then_applied(tmp_path: Path) -> None:
+    """The page shows it as queued until the run took it, then with the record at which it did."""
+    async with browsing(tmp_path, GatedClient()) as browser:
+        run = await browser.ask("What is in the folder?")
+        folder = tmp_path / "workspace" / run
+        assert is_running(folder)
+        await browser.send(f"/runs/{run}/steer", message="Look at <b>masts</b>, too")
+        assert [order.text for order in Inbox(folder / ".explorer").waiting()] == ["Look at <b>masts</b>, too"]
+        page = await browser.page(f"/runs/{run}")
+        assert "queued: Look at &lt;b&gt;masts&lt;/b&gt;, too" in page
+        await browser.send(f"/runs/{run}/stop", how="now")
+        page = await browser.until(run, "partial", "failed", "unfinished")
+        assert "Stop now" not in page
+        assert not is_running(folder)
+        refused = await browser.send(f"/runs/{run}/steer", 409, message="Too late")
+        assert "is not at work" in plain(refused.text)
+
+
+async def test_the_past_is_shown_and_can_be_forked(tmp_path: Path) -> None:
+    """A run as it was after a record, and a new run that begins there; the first one stays as it is."""
+    async with browsing(tmp_path) as browser:
+        run = await browser.ask(ROPES)
+        await browser.until(run, "complete")
+        count = len(read_records(tmp_path / "workspace" / run))
+        then = await browser.page(f"/runs/{run}?at=5")
+        assert f"after record 5 of {count}" in plain(then)
+        assert "120 euros" not in then
+        assert "hx-sse:connect" not in then
+        last = await browser.page(f"/runs/{run}?at={count - 1}")
+        assert "120 euros" in last
+        answer = await browser.send(f"/runs/{run}/fork", at="5")
+        forked = answer.headers["location"].removeprefix("/runs/")
+        assert forked != run
+        assert status_of(await browser.page(f"/runs/{forked}")) == "unfinished"
+        assert len(read_records(tmp_path / "workspace" / run)) == count
+        refused = await browser.send(f"/runs/{run}/fork", 400, at="100000")
+        assert "has records 1 to" in plain(refused.text)
+
+
+async def test_a_plan_waits_for_its_user(tmp_path: Path) -> None:
+    """Its sub-questions are shown, and approved or rejected on the page."""
+    async with browsing(tmp_path) as browser:
+        run = await browser.ask(ROPES, plan="true")
+        page = await browser.until(run, "waiting")
+        questions = plain(page.partition('id="part-plan"')[2].partition("</section>")[0])
+        assert "planned" in questions
+        assert "{" not in questions
+        await browser.send(f"/runs/{run}/plan", decision="approve")
+        assert "120 euros" in await browser.until(run, "complete")
+
+
+async def test_a_damaged_run_is_shown_up_to_the_damage(tmp_path: Path) -> None:
+    """With the words of the error, and what helps."""
+    folder = (await two_runs(tmp_path / "workspace"))[0]
+    journal = folder / ".explorer" / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    lines[4] = lines[4].replace(b'"v":1', b'"v":7', 1)
+    journal.write_bytes(b"".join(lines))
+    async with browsing(tmp_path) as browser:
+        page = await browser.page(f"/runs/{A}")
+        assert status_of(page) == "damaged"
+        assert f"explorer doctor {A}" in page
+        assert 'data-seq="4"' in page
+        assert "damaged" in await browser.page("/")
+        assert f"/runs/{B}" in await browser.page("/")
+
+
+def test_files_of_others_are_as_they_were_published() -> None:
+    """Each has its package, its licence and its digest beside it; no other script is served."""
+    listed = tomllib.loads((app.STATIC / "vendored.toml").read_text())
+    for name, facts in listed.items():
+        assert hashlib.sha256((app.STATIC / name).read_bytes()).hexdigest() == facts["sha256"], name
+        assert (app.STATIC / facts["licence"].split()[0]).exists()
+    assert {path.name for path in app.STATIC.glob("*.js")} == {*listed, "page.js"}
+
+
+async def test_the_first_page_is_small_and_asks_nobody_else(tmp_path: Path) -> None:
+    """Under 100 kB with all that it loads, all of it from the server itself."""
+    async with browsing(tmp_path) as browser:
+        page = await browser.page("/")
+        loaded = [one.split('"')[0] for mark in ('src="', 'href="/static') for one in page.split(mark)[1:]]
+        files = [name if name.startswith("/") else f"/static{name}" for name in loaded if "/api/" not in name]
+        files = [f"/static{name}" if not name.startswith("/static") else name for name in files]
+        total = len(page) + sum([len((await browser.get(name)).content) for name in set(files)])
+        assert len(set(files)) >= 5
+        assert total < 100_000
+        assert "http" not in page.replace("http-equiv", "")
