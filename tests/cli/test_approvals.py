@@ -15,11 +15,11 @@ import pytest
 
 from cli.conftest import STORY
 from cli.stage import SCRIPT, Explorer, clean_environment
-from explorer.cli.screens.approval import described
 from explorer.cli.settings.configuration import read_configuration
 from explorer.cli.settings.layers import NO_FLAGS, Flags
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
+from explorer.observe.approval_text import described
 from explorer.run.resumed_settings import as_started
 from explorer.schema.approvals import ApprovalRequest
 from explorer.schema.events import ApprovalAnswer, ApprovalDecided, RunStarted, ToolStarted

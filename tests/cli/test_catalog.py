@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from explorer.cli.commands.catalog import first_sentence
+from explorer.observe.formatting import first_sentence
 
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 

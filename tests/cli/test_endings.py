@@ -13,7 +13,7 @@ import yaml
 
 from cli.situations import NOTES, NOWHERE, QUESTION, SITUATIONS, Situation, script_of
 from cli.stage import Process, begin_explorer
-from explorer.cli.screens.output import EXIT_CODES
+from explorer.observe.command_result import EXIT_CODES
 from explorer.text.frontmatter import without_frontmatter
 from model_servers import OpenAIServer
 from sources.loopback import Site, as_json, serving

@@ -46,7 +46,7 @@ def test_the_help_page_names_no_flag_that_the_parser_does_not_take() -> None:
 def test_the_help_page_and_the_parser_know_the_same_commands() -> None:
     """Commands are listed once by hand, and the list is right."""
     groups = [name for name, _, _ in GROUPS_OF_COMMANDS]
-    assert set(COMMANDS) == {*LAZY_COMMANDS, ASK_ANYWAY, "config", "runs", "report", "skills", *groups}
+    assert set(COMMANDS) == {*LAZY_COMMANDS, ASK_ANYWAY, "config", "runs", "report", "skills", "queue", *groups}
     assert all(re.search(rf"^  runs.*\b{name}\b", HELP, re.MULTILINE) for name in COMMANDS_OF_RUNS if name != "list")
     assert all(re.search(rf"^  {command}\b", HELP, re.MULTILINE) for command in COMMANDS)
 

@@ -113,6 +113,8 @@ def test_the_words_of_the_command_line(here: Typed, kept_run: Path, tmp_path: Pa
     assert "It is out [1]." in here("report", "show", "sqlite-4-is-out").stdout
     for words in (("report",), ("report", "latest"), ("report", kept_run.name)):
         assert here(*words).stdout == (kept_run / "report.md").read_text()
+    assert here("report", "--format", "html").stdout.count("<details><summary>Evidence: ") == 3
+    assert here("report", "--format", "html", "-o", "x.html").returncode == 2
     assert f"{kept_run.name}/report.md:" in here("grep", "maintainer").stdout
     ends = {
         words: here(*words).returncode

@@ -194,6 +194,18 @@ def test_runs_at_work_are_bounded_steered_and_stopped(hold: Hold, tmp_path: Path
 
 
 @pytest.mark.slow
+def test_the_cost_of_all_runs_together_is_bounded(tmp_path: Path) -> None:
+    """A start for which nothing is left is refused with the flag that sets the limit."""
+    with served(tmp_path, "--max-total-cost", "0.005") as server:
+        refused = server.call("start_exploration", question=QUESTION)
+        assert refused["isError"]
+        assert "with a higher --max-total-cost" in refused["content"][0]["text"]
+        close_input(server)
+        assert "at most $0.01 for all of them" in server.end()[2]
+    assert not list((tmp_path / "workspace").glob("2*"))
+
+
+@pytest.mark.slow
 def test_a_run_of_another_process_is_steered(kept_run: Path, tmp_path: Path) -> None:
     """A message to a run that another process works on is left in its inbox, and a follow-up to it is refused."""
     journal = Journal.open(kept_run / ".explorer", lambda: read_records(kept_run)[-1].at)
@@ -300,6 +312,8 @@ def test_a_run_outlives_its_client_over_http_and_survives_sigterm(hold: Hold, tm
 def test_wrong_words_are_refused_before_anything_is_served(here: Explorer) -> None:
     """A missing package, too many runs and a short token are one line each, with what helps; the token stays."""
     assert "give a number from 1 to" in here("mcp", "serve", "--max-runs", "0").stderr
+    for flag in ("--max-total-cost", "--approval-wait"):
+        assert f"{flag} 'much' is not allowed" in here("mcp", "serve", flag, "much").stderr
     short = here("mcp", "serve", "--http", "--model", "offline", EXPLORER_MCP_TOKEN="short")
     assert short.returncode == 2
     assert "fewer than 16 characters" in short.stderr

@@ -16,7 +16,8 @@ import pytest
 from cli.conftest import STORY
 from cli.stage import Explorer
 from explorer.cli.notify import Notifier, headers_of
-from explorer.cli.screens.output import INTERRUPTED, CommandResult
+from explorer.cli.screens.output import INTERRUPTED
+from explorer.observe.command_result import CommandResult
 from explorer.schema.network import Network
 from explorer.schema.settings import Settings
 

@@ -8,10 +8,10 @@ from rich.console import Console
 
 from explorer.cli.commands.runs import run_facts
 from explorer.cli.screens.live import drawing
-from explorer.cli.screens.run_view import RunView, outage_words
 from explorer.cli.screens.screen import line_of
 from explorer.journal.codec import encode_all, scan
 from explorer.llm.scripted import says
+from explorer.observe.run_view import RunView, outage_words
 from explorer.schema.events import AnyEvent, JournalRecord, RoleLoaded, TurnFailed, TurnTaken
 
 MODEL = "openai:model-a"

@@ -18,7 +18,7 @@ from cli.stage import SCRIPT, Explorer, Hold, end_of
 from command import done_here
 from explorer.cli.app import run_tokens
 from explorer.cli.question import QUESTION_CHARS
-from explorer.cli.screens.output import CommandResult
+from explorer.observe.command_result import CommandResult
 from explorer.run.run import MAX_QUESTION_CHARS
 from thoroughness import each_slow_but
 

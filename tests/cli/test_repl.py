@@ -58,6 +58,36 @@ def test_lines_from_a_pipe_are_a_conversation_in_one_run(
 
 
 @pytest.mark.slow
+def test_files_and_a_folder_are_given_to_new_runs(explorer: Explorer, notes: dict[str, str], tmp_path: Path) -> None:
+    """Each new run has them, a follow-up keeps them, `/file` changes them, and a run that was started gets no more."""
+    (tmp_path / "knots.txt").write_text("A bowline knot takes 3 seconds.\n")
+    del notes["EXPLORER_CORPUS"]
+    lines = (
+        "What do the ropes cost?",
+        "And a climbing rope?",
+        "/file",
+        "/new What does a kite rope cost?",
+        "/file no",
+        '/file "x',
+    )
+    done = explorer("repl", "--file", "knots.txt", "--corpus", "notes", stdin="\n".join(lines), **notes)
+    assert done.returncode == 0, done.stderr
+    assert "A climbing rope costs 80 euros." in done.stdout
+    first, second = (run.folder for run in list_runs(tmp_path / "workspace"))
+    assert [path.name for path in (first / "inputs").iterdir()] == ["knots.txt"]
+    assert not (second / "inputs").exists()
+    assert "A kite rope costs 12 euros." in (second / "report.md").read_text()
+    assert "there is no file no" in done.stderr
+    assert "put a path with spaces into quotes" in done.stderr
+    for words, why in (
+        (("--file", "no.txt"), "there is no file no.txt"),
+        (("latest", "--file", "knots.txt"), "resumed"),
+    ):
+        refused = explorer("repl", *words, stdin="What?\n", **notes)
+        assert (refused.returncode != 0, why in refused.stderr) == (True, True), refused.stderr
+
+
+@pytest.mark.slow
 def test_a_wrong_line_ends_no_session(explorer: Explorer, tmp_path: Path) -> None:
     """Unknown commands, commands without a run, values that are not allowed: one line each with the way out."""
     lines = (

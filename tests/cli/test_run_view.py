@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 from rich.console import Console
 
-from explorer.cli.screens.formatting import counted, duration, money, one_line, plain, tokens
 from explorer.cli.screens.live import drawing
-from explorer.cli.screens.run_view import RunView, outcome
 from explorer.cli.screens.screen import Lines, line_of
+from explorer.observe.formatting import counted, duration, money, one_line, plain, tokens
+from explorer.observe.run_view import RunView, outcome
 from explorer.schema.events import (
     AgentContinued,
     AgentFinished,

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from explorer.cli.screens.output import CommandResult, emit, exit_code
+from explorer.cli.screens.output import emit
 from explorer.cli.screens.run_summary import SummaryPrinter
 from explorer.cli.screens.screen import Quiet
 from explorer.cli.session import Session, SessionEnd
 from explorer.cli.settings.options import OutputFormat, RunOptions
+from explorer.observe.command_result import CommandResult, exit_code
 from explorer.run.run import RunHooks, RunResult
 from explorer.schema.errors import ModelError, ModelFault, RunLockedError, StorageError
 from explorer.schema.events import JournalRecord, Status

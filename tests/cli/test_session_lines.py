@@ -12,13 +12,13 @@ from rich.console import Console
 from cli.stage import Explorer
 from engine_stage import one_of_each
 from explorer.cli.screens.live import LiveView
-from explorer.cli.screens.run_view import RunView
 from explorer.cli.screens.screen import Lines
 from explorer.cli.screens.session_lines import models_words, session_lines, session_page
 from explorer.journal.codec import encode_all
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.llm.profiles import is_small
+from explorer.observe.run_view import RunView
 from explorer.run.resumed_settings import as_started
 from explorer.schema.events import JournalRecord, LimitInUse, ModelInUse, RunStarted, SessionConfigured
 from explorer.schema.settings import Limits, Settings

@@ -149,6 +149,33 @@ def test_without_a_terminal_a_run_is_refused_with_the_ways_out(here: Explorer, t
     assert not (tmp_path / "workspace").exists()
 
 
+def test_a_flag_trusts_the_folder_as_it_is_now(here: Explorer, tmp_path: Path) -> None:
+    """Settings and skills are in force with `--trust`, also for later commands, until one changes."""
+    skill = tmp_path / "skills" / "grant-search"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: grant-search\ndescription: Finds grants.\n---\n1. Look.\n")
+    (tmp_path / ".env").write_text("EXPLORER_MAX_STEPS=400\n")
+    assert "needs trust" in here("skills").stdout
+    first = here("skills", "--trust")
+    assert "this folder is trusted now, until its files change" in first.stderr
+    assert ".env EXPLORER_MAX_STEPS, skill grant-search" in first.stderr
+    for words in (("skills",), ("skills", "--trust")):
+        later = here(*words)
+        assert (later.returncode, later.stderr) == (0, "")
+        assert "needs trust" not in later.stdout
+        assert "grant-search" in later.stdout
+    assert here("--dry-run", "--model", "offline", "What now?").returncode == 0
+    (skill / "SKILL.md").write_text("---\nname: grant-search\ndescription: Sends keys.\n---\n1. Send.\n")
+    assert here("--dry-run", "--model", "offline", "What now?").returncode == 2
+    assert here("--trust", "--ignore-folder", "--dry-run", "--model", "offline", "What now?").returncode == 2
+    assert here("--trust", "--dry-run", "--model", "offline", "What now?").returncode == 0
+    assert here("trust", "--remove").returncode == 0
+    (tmp_path / ".env").unlink()
+    (skill / "SKILL.md").unlink()
+    assert here("skills", "--trust").stderr == ""
+    assert here("trust", "--list").stderr == "no folder is trusted\n"
+
+
 @pytest.mark.slow
 def test_what_is_not_in_force_is_said(here: Explorer, tmp_path: Path) -> None:
     """`config show`, `doctor` and commands that look at runs go on without it, and say so."""

@@ -156,7 +156,6 @@ init .
 init my-project
 login anthropic
 auth openai
-serve 8080
 server 0.0.0.0:8080
 ls runs
 list runs
@@ -209,7 +208,7 @@ def test_a_slip_is_refused(line: str) -> None:
         (("confg", "show"), "`confg` looks like", "did you mean `explorer config`?"),
         (("grpe", "x"), "`grpe` looks like", "did you mean `explorer grep`?"),
         (("init",), "there is no such command: `init`", "explorer --help"),
-        (("serve", "8080"), "there is no such command: `serve`", "explorer ask serve 8080"),
+        (("server", "8080"), "there is no such command: `server`", "explorer ask server 8080"),
         (("login",), "there is no such command: `login`", "the closest: explorer doctor; "),
         (("frok", "latest", "--at", "60"), "`frok` looks like", "did you mean `explorer fork`?"),
         (("runs", "lst"), "", "see: explorer runs --help"),

@@ -14,9 +14,9 @@ import pytest
 
 from cli.stage import SCRIPT, Explorer, clean_environment
 from explorer.cli.commands.watch import pause_s
-from explorer.cli.screens.run_view import AppliedOrder, RunView
 from explorer.cli.screens.screen import line_of
 from explorer.journal.listing import read_records
+from explorer.observe.run_view import AppliedOrder, RunView
 from explorer.schema.events import JournalRecord, RunForked, Steered, StopAsked, TurnFailed
 
 

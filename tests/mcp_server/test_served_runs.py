@@ -19,9 +19,9 @@ from pydantic import SecretStr
 
 from explorer.journal.listing import is_running, read_records
 from explorer.mcp_server.resources import PAGE, reports_after
-from explorer.mcp_server.runs import LimitArguments, ServedRuns, ServerPlan, lowered
 from explorer.mcp_server.server import ExplorationServer
 from explorer.run.run import RunHooks
+from explorer.run.served import ServedRuns, ServerPlan, Wishes, lowered
 from explorer.schema.events import RunStarted
 from explorer.schema.limits import DEFAULT_COST_USD, Limits
 from explorer.schema.messages import LLMClient, Request, Turn
@@ -126,18 +126,18 @@ async def test_a_run_is_started_waited_for_read_and_asked_further(tmp_path: Path
 def test_a_client_lowers_limits_and_raises_none() -> None:
     """What the client asks holds, else what the run started with, within the server's; what nobody set stays unset."""
     server = Limits(max_cost_usd=2, max_steps=100)
-    few = LimitArguments(max_cost_usd=0.5, max_steps=10)
-    many = LimitArguments(max_cost_usd=50, max_steps=1_000, max_time_s=1e9)
+    few = Wishes(max_cost_usd=0.5, max_steps=10)
+    many = Wishes(max_cost_usd=50, max_steps=1_000, max_time_s=1e9)
     assert (lowered(server, few).max_cost_usd, lowered(server, few).max_steps) == (0.5, 10)
     assert lowered(server, many) == server
-    assert lowered(Limits(), LimitArguments()).model_fields_set == set()
-    assert "max_cost_usd" not in lowered(Limits(), LimitArguments(max_cost_usd=DEFAULT_COST_USD)).model_fields_set
+    assert lowered(Limits(), Wishes()).model_fields_set == set()
+    assert "max_cost_usd" not in lowered(Limits(), Wishes(max_cost_usd=DEFAULT_COST_USD)).model_fields_set
     assert lowered(Limits(max_cost_usd=None), few).max_cost_usd == 0.5
     # A run of the user's with higher limits lends them to nobody, and one with lower limits keeps them.
-    assert lowered(server, LimitArguments(), Limits(max_cost_usd=50)).max_cost_usd == 2
-    assert lowered(Limits(), LimitArguments(), Limits(max_cost_usd=50)).max_cost_usd == DEFAULT_COST_USD
-    assert lowered(Limits(), LimitArguments(), Limits(max_cost_usd=None)).max_cost_usd == DEFAULT_COST_USD
-    assert lowered(server, LimitArguments(), Limits(max_cost_usd=0.1)).max_cost_usd == 0.1
+    assert lowered(server, Wishes(), Limits(max_cost_usd=50)).max_cost_usd == 2
+    assert lowered(Limits(), Wishes(), Limits(max_cost_usd=50)).max_cost_usd == DEFAULT_COST_USD
+    assert lowered(Limits(), Wishes(), Limits(max_cost_usd=None)).max_cost_usd == DEFAULT_COST_USD
+    assert lowered(server, Wishes(), Limits(max_cost_usd=0.1)).max_cost_usd == 0.1
     # A run that ended at a limit which its client had lowered can be continued with a higher one.
     assert lowered(server, few, Limits(max_steps=2)).max_steps == 10
     assert lowered(server, many, Limits(max_steps=2)).max_steps == 100

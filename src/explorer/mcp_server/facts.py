@@ -17,14 +17,16 @@ from explorer.journal.listing import (
     status_of,
 )
 from explorer.journal.run_state import RunState
+from explorer.observe.approval_text import described
 from explorer.run.finish import report_text
+from explorer.schema.approvals import ApprovalRequest
 from explorer.schema.errors import JournalDamagedError, StorageError
 from explorer.text.frontmatter import without_frontmatter
 from explorer.text.rendering import NOTHING, ModelText, WrittenBy, block, code, first_chars, inline, own, render
 from explorer.text.sanitize import single_line
 from explorer.workspace.access import REPORT
 
-LOOK_EVERY_S = 0.5
+FIRST_LOOK_S, LOOK_EVERY_S = 0.05, 0.5
 MAX_FILES = 100
 QUESTION_CHARS = 300
 REASON_CHARS = 500
@@ -39,8 +41,8 @@ class RunStatus(BaseModel):
     run_id: str
     question: str = Field(description="As it was asked, in a fence")
     status: str = Field(
-        description="running, unfinished (resumable), waiting (with its plan), complete, partial, nothing_found, "
-        "sources_unavailable, failed, damaged"
+        description="running, needs_approval (of a call), unfinished (resumable), waiting (with its plan), complete, "
+        "partial, nothing_found, sources_unavailable, failed, damaged"
     )
     reason: str = Field(default="", description="Why it is not complete")
     steps: int = Field(default=0, description="Model turns of all agents")
@@ -50,6 +52,8 @@ class RunStatus(BaseModel):
     cost_usd: float | None = Field(default=None, description="null: a price is not known")
     files: str = Field(default="", description="Paths of findings, for read_run_file, one a line, in a fence")
     plan: str = Field(default="", description="Its plan, if it has one, with how far it is: JSON in a fence")
+    waiting_call: str = Field(default="", description="The id of a call that waits for the user's approval")
+    approval: str = Field(default="", description="What that call would do, and the rule that asks, in a fence")
     report_uri: str = Field(default="", description="The report as a resource; empty: there is none yet")
     next: str = Field(description="What can be done with it")
 
@@ -60,7 +64,12 @@ class ReportFacts(RunStatus):
     text: str = Field(description="The report, or the answer to the follow-up; empty while the run is at work")
 
 
+NEEDS_APPROVAL = "needs_approval"
 NEXT = {
+    NEEDS_APPROVAL: own(
+        "A call waits for the user's approval: wait_for_report asks the user, where your client can. Otherwise show "
+        "`approval` to the user, and pass on with decide_call what the user decides; never decide it yourself."
+    ),
     RUNNING: own("It is at work: wait_for_report waits for it; steer sends it a message; stop lets it write up."),
     UNFINISHED: own("Nothing is lost: follow_up without a message continues it."),
     WAITING: own(
@@ -70,29 +79,32 @@ NEXT = {
     DAMAGED: own("Its journal is damaged: `explorer doctor RUN` says where."),
     "complete": own("follow_up asks it further; read_run_file and read_source read its findings and its evidence."),
 }
+AT_WORK = frozenset({RUNNING, NEEDS_APPROVAL})
 INCOMPLETE = own(
     "follow_up without a message continues it (after a limit: with a higher one); with one, it asks further."
 )
 
 
-def facts_of(folder: Path, error: ModelText = NOTHING) -> RunStatus:
+def facts_of(folder: Path, error: ModelText = NOTHING, waiting: ApprovalRequest | None = None) -> RunStatus:
     """Return the facts of a run.
 
     Args:
         folder: The run's.
         error: What ended its latest session, where the journal does not say it.
+        waiting: The call of it that waits for approval.
     """
     try:
         run_state = _state_of(folder)
     except (JournalDamagedError, StorageError):
         return RunStatus(run_id=folder.name, question="", status=DAMAGED, next=NEXT[DAMAGED])
     finished, status, plan = run_state.finished, status_of(run_state, folder), run_state.plan.summary()
+    status = NEEDS_APPROVAL if status == RUNNING and waiting is not None else status
     reason = inline(finished.reason, REASON_CHARS) if finished is not None and finished.reason else error
     return RunStatus(
         run_id=folder.name,
         question=inline(run_state.started.question if run_state.started else "", QUESTION_CHARS),
         status=status,
-        reason=reason if status != RUNNING else "",
+        reason=reason if status not in AT_WORK else "",
         steps=run_state.steps,
         agents=len(run_state.agents),
         sources=len(run_state.sources),
@@ -100,15 +112,17 @@ def facts_of(folder: Path, error: ModelText = NOTHING) -> RunStatus:
         cost_usd=run_state.cost_usd,
         files=block("\n".join(map(single_line, sorted(run_state.files)[:MAX_FILES])), WrittenBy.MODEL),
         plan=block(plan.model_dump_json(exclude_none=True), WrittenBy.MODEL) if plan is not None else "",
+        waiting_call=waiting.call if waiting is not None else "",
+        approval=block(described(waiting), WrittenBy.MODEL) if waiting is not None else "",
         report_uri=report_uri(folder.name) if finished is not None and report_text(folder) else "",
         next=NEXT.get(status, INCOMPLETE),
     )
 
 
-def report_facts(folder: Path, error: ModelText = NOTHING) -> ReportFacts:
+def report_facts(folder: Path, error: ModelText = NOTHING, waiting: ApprovalRequest | None = None) -> ReportFacts:
     """Return the facts of a run, with its report or its answer where nobody works on it."""
-    facts = facts_of(folder, error)
-    text = NOTHING if facts.status in {RUNNING, WAITING, DAMAGED} else _answer_of(folder)
+    facts = facts_of(folder, error, waiting)
+    text = NOTHING if facts.status in {*AT_WORK, WAITING, DAMAGED} else _answer_of(folder)
     return ReportFacts(**facts.model_dump(), text=text)
 
 
@@ -121,26 +135,30 @@ def report_uri(run_id: str) -> str:
     return f"{SCHEME}{run_id}/report"
 
 
-async def until_ended(folder: Path, seconds: float, report: Callable[[str], Awaitable[None]]) -> None:
-    """Wait until nobody works on a run, at most so many seconds.
+async def until_ended(
+    folder: Path, seconds: float, report: Callable[[str], Awaitable[None]], needs_answer: Callable[[], bool]
+) -> None:
+    """Wait until nobody works on a run or it needs an answer, at most so many seconds.
 
     Args:
         folder: The run's.
         seconds: How long to wait.
         report: Awaited with a line whenever the run recorded something.
+        needs_answer: Whether a call of the run waits for approval.
     """
     tail, run_state, loop = JournalTail(folder), RunState(), asyncio.get_running_loop()
-    deadline = loop.time() + seconds
+    deadline, pause_s = loop.time() + seconds, FIRST_LOOK_S
     while await asyncio.to_thread(is_running, folder):
         records = await asyncio.to_thread(tail.read)
         for record in records:
             run_state.apply(record.event)
-        if run_state.finished is not None or loop.time() >= deadline:
+        if run_state.finished is not None or loop.time() >= deadline or needs_answer():
             return
         if records:
             agents, sources = len(run_state.agents), len(run_state.sources)
             await report(f"{run_state.steps} steps, {agents} agents, {sources} sources")
-        await asyncio.sleep(min(LOOK_EVERY_S, max(0.0, deadline - loop.time())))
+        await asyncio.sleep(min(pause_s, max(0.0, deadline - loop.time())))
+        pause_s = min(2 * pause_s, LOOK_EVERY_S)
 
 
 def _answer_of(folder: Path) -> ModelText:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from explorer.mcp_server.facts import SCHEME, report_for_model, report_uri
-from explorer.mcp_server.runs import ServedRuns
 from explorer.run.finish import report_path
+from explorer.run.served import ServedRuns
 from explorer.schema.errors import ToolError
 from explorer.text.rendering import block, inline, own
 from explorer.workspace.source_store import stored_at

@@ -11,6 +11,7 @@ from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    InputRequiredResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
@@ -28,8 +29,9 @@ from mcp_types import Tool as ToolOfProtocol
 from explorer.agents.tool_calls import Toolbox
 from explorer.mcp_server.facts import SCHEME
 from explorer.mcp_server.resources import read_resource, reports_after
-from explorer.mcp_server.runs import ServedRuns, in_words
 from explorer.mcp_server.tools import ServedCall, ServedTool, served_tools
+from explorer.mcp_server.user_questions import QuestionError, UserQuestions
+from explorer.run.served import ServedRuns, in_words
 from explorer.schema.errors import ExplorerError, ToolError
 from explorer.schema.messages import ToolCall, repair_text
 from explorer.schema.tool import Effect
@@ -41,8 +43,9 @@ INSTRUCTIONS = """\
 explorer turns a question into a cited report. Its agents read the web, Hacker News, Reddit and the user's files.
 
 search_findings first: an earlier run may have the answer. Otherwise start_exploration with one whole question, then \
-wait_for_report until its status is no longer running. follow_up asks the same run further and is cheaper than a new \
-run. read_run_file and read_source show what is behind the report: [1] in it is a reference, whose S12 is a source.
+wait_for_report until its status is no longer running. If it is needs_approval, a call of an agent waits for the user, \
+and `next` says what to do. follow_up asks the same run further and is cheaper than a new run. read_run_file and \
+read_source show what is behind the report: [1] in it is a reference, whose S12 is a source.
 
 A run takes minutes, works on between your calls, and may cost money up to the user's limits, which you can only \
 lower. If this server ends, its runs are saved: follow_up without a message continues one.
@@ -95,7 +98,7 @@ class ExplorationServer:
     async def _list_tools(self, _context: Context, _asked: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[_described(tool) for tool in self._tools])
 
-    async def _call_tool(self, context: Context, asked: CallToolRequestParams) -> CallToolResult:
+    async def _call_tool(self, context: Context, asked: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
         counter = count(1)
 
         async def report(words: str) -> None:
@@ -103,8 +106,11 @@ class ExplorationServer:
 
         try:
             tool, arguments = self._toolbox.prepare(ToolCall(id="", name=asked.name, arguments=asked.arguments or {}))
-            call = ServedCall(workspace=Workspace(self._runs.workspace), report=report)
+            user = UserQuestions(context, asked, self._clean)
+            call = ServedCall(workspace=Workspace(self._runs.workspace), report=report, user=user)
             result = await tool.execute(arguments, call)
+        except QuestionError as question:
+            return question.result
         except ExplorerError as error:
             return CallToolResult(content=[self._text(in_words(error))], is_error=True)
         return CallToolResult(content=[self._text(result.text)], structured_content=self._cleaned(result.metadata))
@@ -160,7 +166,7 @@ def _described(tool: ServedTool[Any]) -> ToolOfProtocol:
     hints = ToolAnnotations(
         title=tool.title,
         read_only_hint=is_reading,
-        destructive_hint=None if is_reading else False,
+        destructive_hint=None if is_reading else tool.is_destructive,
         idempotent_hint=None if is_reading else False,
         open_world_hint=tool.is_open_world,
     )

@@ -4,8 +4,10 @@ import asyncio
 import json
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, Field
@@ -15,8 +17,10 @@ from explorer.journal.delivery import ENDED, deliver
 from explorer.journal.listing import is_running, read_records
 from explorer.journal.run_state import RunState
 from explorer.mcp_server.facts import ReportFacts, RunStatus, facts_of, report_facts, until_ended
-from explorer.mcp_server.runs import LimitArguments, ServedRuns
+from explorer.mcp_server.user_questions import DECISIONS, DENY, MAX_REASON_CHARS, UserQuestions
 from explorer.reports.earlier import PastRun, search, texts_of
+from explorer.run.served import ServedRuns, Wishes
+from explorer.schema.approvals import Approval, ApprovalRequest
 from explorer.schema.errors import ToolError
 from explorer.schema.plan import Plan, PlanDecision
 from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
@@ -53,6 +57,8 @@ class ServedCall(ToolContext):
 
     report: Callable[[str], Awaitable[None]] = silent
     """Tell the client how far the call is."""
+    user: UserQuestions | None = None
+    """Asks the client's user."""
 
 
 class ServedTool(Tool[Args]):
@@ -65,6 +71,8 @@ class ServedTool(Tool[Args]):
     """The form of its results' data."""
     is_open_world: ClassVar[bool] = False
     """Whether it makes a run ask models and the network."""
+    is_destructive: ClassVar[bool] = False
+    """Whether clients are to ask their user before a call."""
 
     def __init__(self, runs: ServedRuns) -> None:
         self._runs = runs
@@ -83,6 +91,19 @@ class ServedTool(Tool[Args]):
         Raises:
             ToolError: The call cannot be executed as asked.
         """
+
+
+class LimitArguments(Arguments):
+    """The limits that a client may ask for. They lower those of the server's settings, and never raise them."""
+
+    max_cost_usd: float | None = Field(default=None, gt=0, description="US dollars; only lowers the server's limit")
+    max_time_s: float | None = Field(default=None, gt=0, description="Seconds; only lowers the server's limit")
+    max_steps: int | None = Field(default=None, ge=1, description="Model turns; only lowers the server's limit")
+
+    @property
+    def wishes(self) -> Wishes:
+        """What the client asks for."""
+        return Wishes(max_cost_usd=self.max_cost_usd, max_time_s=self.max_time_s, max_steps=self.max_steps)
 
 
 class StartArguments(LimitArguments):
@@ -110,7 +131,9 @@ class StartTool(ServedTool[StartArguments]):
 
     async def answer(self, arguments: StartArguments, context: ToolContext) -> BaseModel:
         """Start the run."""
-        folder = await self._runs.start(arguments.question, arguments, waits_with_plan=arguments.plan_first)
+        folder = await self._runs.start(
+            arguments.question, replace(arguments.wishes, waits_with_plan=arguments.plan_first)
+        )
         return await asyncio.to_thread(facts_of, folder)
 
 
@@ -142,8 +165,11 @@ class StatusTool(ServedTool[StatusArguments]):
         else:
             newest = islice(self._runs.past(), MAX_LISTED_RUNS)
             folders = [run.folder for run in await asyncio.to_thread(list, newest)]
-        found = [await asyncio.to_thread(facts_of, one, self._runs.error_of(one.name)) for one in folders]
-        return RunList(runs=found)
+        return RunList(runs=[await self._facts(one) for one in folders])
+
+    async def _facts(self, folder: Path) -> RunStatus:
+        runs = self._runs
+        return await asyncio.to_thread(facts_of, folder, runs.error_of(folder.name), runs.calls.of(folder.name))
 
 
 class WaitArguments(Arguments):
@@ -171,11 +197,32 @@ class WaitTool(ServedTool[WaitArguments]):
     output = ReportFacts
 
     async def answer(self, arguments: WaitArguments, context: ToolContext) -> BaseModel:
-        """Wait, with progress."""
+        """Wait, with progress; put calls that wait for approval to the user meanwhile."""
         folder = self._runs.folder_of(arguments.run_id)
-        report = context.report if isinstance(context, ServedCall) else silent
-        await until_ended(folder, arguments.timeout_s, report)
-        return await asyncio.to_thread(report_facts, folder, self._runs.error_of(folder.name))
+        call = context if isinstance(context, ServedCall) else ServedCall(context.workspace)
+        calls, run = self._runs.calls, folder.name
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + arguments.timeout_s
+        while True:
+            await until_ended(folder, deadline - loop.time(), call.report, lambda: calls.of(run) is not None)
+            waiting = calls.of(run)
+            if waiting is None or not await self._asked(call, run, waiting):
+                break
+        return await asyncio.to_thread(report_facts, folder, self._runs.error_of(run), calls.of(run))
+
+    async def _asked(self, call: ServedCall, run: str, waiting: ApprovalRequest) -> bool:
+        """Put a call that waits to the user of the client; return whether it was decided, there or elsewhere."""
+        approval: Approval | None = None
+        if call.user is not None and call.user.can_ask:
+            # No longer than the call waits: what is answered later counts for nothing.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._runs.plan.approval_wait_s):
+                    approval = await call.user.ask(run, waiting)
+        if self._runs.calls.of(run) != waiting:
+            return True
+        if approval is not None:
+            await self._runs.calls.decide(run, waiting.call, approval)
+        return approval is not None
 
 
 class ReadRunFileArguments(Arguments):
@@ -401,7 +448,48 @@ class FollowUpTool(ServedTool[FollowUpArguments]):
     async def answer(self, arguments: FollowUpArguments, context: ToolContext) -> BaseModel:
         """Resume the run."""
         folder = self._runs.folder_of(arguments.run_id)
-        await self._runs.resume(folder, arguments.message.strip(), arguments, arguments.decision)
+        wishes = replace(arguments.wishes, decision=arguments.decision)
+        await self._runs.resume(folder, arguments.message.strip(), wishes)
+        return await asyncio.to_thread(facts_of, folder)
+
+
+class DecideArguments(Arguments):
+    """Arguments of `decide_call`."""
+
+    run_id: str = Field(description=A_RUN)
+    call: str = Field(description="The id of the call: `waiting_call` of the run's status")
+    decision: Literal["approve", "approve_for_run", "deny"] = Field(
+        description="What the user decided; approve_for_run: whenever the same rule asks about the same tool"
+    )
+    reason: str = Field(default="", max_length=MAX_REASON_CHARS, description="Why it is denied, for the agent")
+
+
+class DecideTool(ServedTool[DecideArguments]):
+    """`decide_call`: answers a call that waits for approval."""
+
+    name = "decide_call"
+    title = "Decide about a call of an agent"
+    description = (
+        "Pass on what the user decided about a call that waits for approval. Show the whole call to the user first; "
+        "what you think of it is not a decision of the user."
+    )
+    arguments = DecideArguments
+    output = RunStatus
+    effect = Effect.EXTERNAL
+    is_destructive = True
+
+    async def answer(self, arguments: DecideArguments, context: ToolContext) -> BaseModel:
+        """Answer the call.
+
+        Raises:
+            ToolError: It does not wait, or the client can ask its user and is to do so.
+        """
+        folder = self._runs.folder_of(arguments.run_id)
+        user = context.user if isinstance(context, ServedCall) else None
+        if arguments.decision != DENY and user is not None and user.can_ask:
+            raise ToolError(own("your client asks the user itself: call wait_for_report"))
+        approval = DECISIONS[arguments.decision].model_copy(update={"words": arguments.reason.strip()})
+        await self._runs.calls.decide(folder.name, arguments.call, approval)
         return await asyncio.to_thread(facts_of, folder)
 
 
@@ -409,6 +497,6 @@ def served_tools(runs: ServedRuns) -> list[ServedTool[Any]]:
     """Return all tools of the server."""
     kinds: tuple[type[ServedTool[Any]], ...] = (
         StartTool, StatusTool, WaitTool, ReadRunFileTool, ReadRunSourceTool, SearchFindingsTool, SteerTool, StopTool,
-        FollowUpTool,
+        FollowUpTool, DecideTool,
     )  # fmt: skip
     return [kind(runs) for kind in kinds]
