@@ -11,7 +11,7 @@ import pytest
 
 import explorer
 from command import explorer_here
-from explorer.cli.app import COMMANDS_OF_MCP, COMMANDS_OF_SKILLS
+from explorer.cli.command_tables import COMMANDS_OF_MCP, COMMANDS_OF_SKILLS
 from explorer.cli.help_text import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -4,6 +4,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from pydantic import BaseModel
 
+from cli.stage import begin_explorer
 from command import explorer
 from explorer.journal.listing import read_records
 from explorer.schema.events import ApprovalDecided, RoleLoaded, RunFinished, Status, ToolFinished, ToolStarted
@@ -186,14 +188,18 @@ ENDS = [
 def explored(place: Path, script: Sequence[Turn], *words: str, crash: str = "") -> "subprocess.CompletedProcess[str]":
     """The command line in the example's folder, on a scripted model."""
     with ScriptedServer(script) as model:
-        settings = {
-            "OPENAI_BASE_URL": model.url,
-            "OPENAI_API_KEY": "sk-0123456789",
-            "EXPLORER_MODEL": "openai-chat:scripted",
-        }
-        settings |= {"EXPLORER_PRICE": "0/0", "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
-        settings |= {"EXPLORER_CRASH": crash} if crash else {}
+        settings = settings_for(model) | ({"EXPLORER_CRASH": crash} if crash else {})
         return explorer(*words, "--trust-folder", cwd=place, settings=settings)
+
+
+def settings_for(model: ScriptedServer) -> dict[str, str]:
+    return {
+        "OPENAI_BASE_URL": model.url,
+        "OPENAI_API_KEY": "sk-0123456789",
+        "EXPLORER_MODEL": "openai-chat:scripted",
+        "EXPLORER_PRICE": "0/0",
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+    }
 
 
 def run_of(place: Path) -> Path:
@@ -255,6 +261,59 @@ def test_killed_in_the_middle_of_a_reply_it_is_written_once(place: Path, tmp_pat
         assert rows(here, COUNT) == [1]
         (reply,) = events(here, ToolFinished, REPLY)
         assert '"created": false' in reply.content, "the call was made again, and the forum knew its key"
+
+
+STALLING = """\
+import os, pathlib, signal, sys, time
+import server, store
+
+committed, reply = pathlib.Path("data", "committed"), store.Forum.reply
+
+def commit_and_never_answer(forum, *arguments):
+    written = reply(forum, *arguments)
+    if not committed.exists():
+        committed.touch()
+        os.kill(os.getpid(), signal.SIGKILL) if sys.argv[2] == "server" else time.sleep(20)
+    return written
+
+store.Forum.reply = commit_and_never_answer
+server.main(sys.argv[1])
+"""
+"""The example's server, which never answers the first call that writes a reply: it is in the file by then."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["explorer", "server"])
+def test_killed_between_the_commit_and_the_answer_it_is_written_once(place: Path, victim: str) -> None:
+    """Whoever is killed inside `create_reply`: the call is made again with its key, and the forum has one reply."""
+    (place / "stalling.py").write_text(STALLING)
+    settings = (place / "explorer.toml").read_text()
+    assert '"server.py", "data/forum.db"' in settings
+    changed = settings.replace('"server.py", "data/forum.db"', f'"stalling.py", "data/forum.db", "{victim}"')
+    (place / "explorer.toml").write_text(changed)
+    script = lead(READS, REPLIES)
+    if victim == "explorer":
+        with ScriptedServer(script) as model:
+            process = begin_explorer(*ASK, "--trust-folder", cwd=place, **settings_for(model))
+            until = time.monotonic() + 60
+            while not (place / "data" / "committed").exists():
+                assert process.poll() is None
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            process.kill()
+            process.communicate()
+        assert rows(place, COUNT) == [1]
+        assert events(place, ToolFinished, REPLY) == []
+        done = explored(place, ENDS, "resume", "latest", *ASK[1:])
+    else:
+        done = explored(place, [*script, *ENDS], *ASK)
+    assert done.returncode == 0, done.stderr
+    assert (place / "data" / "committed").exists()
+    assert rows(place, COUNT) == [1]
+    (finished,) = events(place, ToolFinished, REPLY)
+    assert finished.success
+    assert '"created": false' in finished.content
+    assert len(events(place, ToolStarted, REPLY)) == 1
 
 
 def numbers_of_reply(place: Path) -> tuple[int, int]:

@@ -238,11 +238,22 @@ def test_no_module_waits_for_itself() -> None:
     assert len(imports) == len(SOURCES)
 
 
+def test_html_is_read_where_it_is_confined() -> None:
+    """No module besides the parsers imports Python's own reader of HTML."""
+    readers = {_name(path) for path in SOURCES if "html.parser" in path.read_text(encoding="utf-8")}
+    readers -= {"src/explorer/text/sanitize.py"}  # it makes HTML fit to be read
+    assert readers == {f"src/explorer/documents/parsing/{name}.py" for name in ("comment_html", "html_pages")}
+
+
 VIOLATIONS = {
     "imports point down": ("schema/errors.py", "from explorer.cli import app"),
     "only the command line and the run know the settings": (
         "workspace/workspace.py",
         "from explorer.schema import settings",
+    ),
+    "what strangers wrote is parsed behind the parser": (
+        "sources/github.py",
+        "from explorer.documents.parsing import comment_html",
     ),
     "the core knows no vendor": ("agents/loop.py", "import httpx2"),
     "tools do not know each other": ("tools/files.py", "from explorer.tools import web"),

@@ -9,9 +9,9 @@ import pytest
 
 from explorer.agents.roles import load_role
 from explorer.cli.commands.runs import run_facts
-from explorer.cli.screens.run_view import RunView
 from explorer.journal.listing import read_records
 from explorer.llm.scripted import ScriptedClient, says
+from explorer.observe.run_view import RunView
 from explorer.run.run import RunHooks, RunResult, start
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import ToolFinished

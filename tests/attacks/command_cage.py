@@ -26,7 +26,7 @@ if __name__ == "__main__":
 import ctypes
 
 from attacks import command_attempts
-from attacks.command_attempts import ATTEMPTS, Aims
+from attacks.command_attempts import ATTEMPTS, ON_X86, SHARED, Aims
 from explorer.sandbox import file_metadata, landlock_launcher
 from explorer.sandbox.bubblewrap import Bubblewrap
 from explorer.sandbox.confinement import Confinement, SandboxSpec, Unconfined
@@ -48,6 +48,9 @@ MORE_PROCESSES = (
     "take-descriptor",
 )
 QUEUES = {"shm": "leave-memory", "sem": "leave-semaphore", "msg": "leave-messages"}
+KEYCTL = 250 if ON_X86 else 219
+GET_KEYRING, OF_THE_USER = 0, -4
+"""What is asked of `keyctl`, and of which keyring: numbers of the kernel."""
 Known = tuple[object, ...]
 
 
@@ -101,8 +104,13 @@ class Victims:
         for name in (*PROCESSES, *MORE_PROCESSES):
             self.processes[name] = os.posix_spawn("/bin/sleep", ["sleep", "300"], {"KEY": "secret"}, setsid=True)
             self.stack.callback(self._end, self.processes[name])
+        libc.syscall(KEYCTL, GET_KEYRING, OF_THE_USER, 1)  # so that the user has a key to be seen
         memory = libc.shmget(self.queue + 1, 4096, 0o1644)
         self.stack.callback(libc.shmctl, memory, 0, None)
+        libc.shmat.restype = ctypes.c_void_p
+        address = libc.shmat(memory, None, 0)
+        ctypes.memmove(address, SHARED, len(SHARED))
+        libc.shmdt(ctypes.c_void_p(address))
         return Aims(
             victims=str(outside),
             processes=self.processes,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from explorer.agents.budget import Account, Amount, Budget
-from explorer.cli.screens.output import exit_code
+from explorer.observe.command_result import exit_code
 from explorer.run.run import StopSignal, start
 from explorer.schema.events import JournalRecord, Status, TurnTaken
 from faults.chaos import Chaos

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from explorer.agents.decisions import WORDS
-from explorer.cli.screens.output import exit_code
-from explorer.cli.screens.run_view import RunView
 from explorer.journal.codec import encode_all
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
+from explorer.observe.command_result import exit_code
+from explorer.observe.run_view import RunView
 from explorer.offline.client import OfflineClient
 from explorer.run.outcome import helper_results, resume_command
 from explorer.run.run import RunHooks, RunResult, resume, start

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from command import explorer_here
-from explorer.cli.screens.run_view import RunView
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.llm.scripted import ScriptedClient, says
+from explorer.observe.run_view import RunView
 from explorer.run.run import RunHooks, RunResult, resume, start
 from explorer.schema.errors import StorageError
 from explorer.schema.events import Lookup, SourceRecorded, ToolFinished

@@ -100,6 +100,33 @@ async def test_hn_news_repeats_nothing_the_next_day(tmp_path: Path) -> None:
     assert "没有值得一读的新故事" in second.report_text
 
 
+KNOWN = "## Halcyon-2：助听器上的语音识别\n\n值得读 [S2]。\n"
+OTHERS = "## 一台小型机又从纸带启动\n\n可以跳过 [S30]。\n"
+
+
+@pytest.mark.slow
+async def test_hn_news_has_no_story_of_yesterday_on_its_front_page(tmp_path: Path) -> None:
+    """Written up again under a heading, it is sent back once with the report's name; a mention is not."""
+    report = REPORT | {"title": "Halcyon-2", "story_id": "900000138"}
+    write = [says("", ("create_report", report)), written("report.md", NEWS), says("写好了。")]
+    await _day(tmp_path, MONDAY, [LISTS, helper("searcher"), helper("writer"), FINISH], write)
+    (kept,) = (tmp_path / "reports").glob("*/*.md")
+    repeats = written("report.md", f"# 今日\n\n两个故事。\n\n{KNOWN}\n{OTHERS}")
+    corrects = {
+        "filepath": "report.md",
+        "content": f"# 今日\n\nHalcyon-2 已在库中 [S2]。\n\n{OTHERS}",
+        "mode": "overwrite",
+    }
+    lead = [LISTS, repeats, FINISH, says("", ("write_file", corrects)), FINISH]
+    second = await _day(tmp_path, MONDAY + timedelta(days=1), lead, [])
+    refused, finished = calls_in(second, "finish_exploration")
+    assert (refused.success, finished.success) == (False, True)
+    assert f"the library had before this run: <<{kept.parent.name}/{kept.name}>>" in refused.content
+    assert (second.status, second.reason) == ("complete", "")
+    assert "助听器" not in second.report_text
+    assert "一台小型机又从纸带启动" in second.report_text
+
+
 @pytest.mark.slow
 async def test_hn_news_ends_by_itself_when_nothing_is_interesting(tmp_path: Path) -> None:
     """The editor alone: two lists, a sentence with its source, a complete run, and no helper was paid."""

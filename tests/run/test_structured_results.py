@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from explorer.cli.commands.runs import run_facts
-from explorer.cli.screens.run_view import RunView
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.llm.scripted import ScriptedClient, says
+from explorer.observe.run_view import RunView
 from explorer.run.run import RunHooks, RunResult, start
 from explorer.schema.events import ToolFinished
 from explorer.schema.messages import Turn

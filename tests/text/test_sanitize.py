@@ -46,7 +46,7 @@ def test_there_is_one_implementation() -> None:
     texts = {path.relative_to(SOURCES).as_posix(): path.read_text() for path in SOURCES.rglob("*.py")}
     own = [f"{name}: {found}" for name, text in texts.items() for found in OWN_FUNCTION.findall(text)]
     assert sorted(own) == [
-        "cli/screens/formatting.py: one_line",
+        "observe/formatting.py: one_line",
         "text/sanitize.py: single_line",
         "text/sanitize.py: visible",
     ]

@@ -16,13 +16,13 @@ from urllib.parse import unquote, urlsplit
 
 import httpx2
 
+from explorer.documents.parsing.comment_html import plain_text
 from explorer.evaluation.questions import MAX_SET_BYTES, EvalQuestion, NewsDay, NewsStory
 from explorer.offline.sample_day.items import SampleDay, SampleStory
 from explorer.offline.sample_day.transport import SampleDayTransport
 from explorer.schema.errors import ConfigError
 from explorer.schema.services import Services
 from explorer.schema.settings import Settings
-from explorer.sources.hackernews.items import plain_text
 from explorer.text.citations import without_references
 from explorer.text.urls import url_key
 

@@ -270,9 +270,10 @@ def _finish(plan: ResearchPlan) -> Script:
     """Finish; a report that is refused for citing unknown sources is freed of them once."""
     call = _finishing(plan)
     (answer,) = yield Step(calls=(call,))
-    if answer.data.get("code") == ErrorCode.CORRECT_REPORT:
-        # Its sentences were taken from the sources word for word: there is nothing to correct by rule.
-        (answer,) = yield Step(calls=(call,))
+    for code in (ErrorCode.CORRECT_REPORT, ErrorCode.KNOWN_STORIES):
+        if answer.data.get("code") == code:
+            # Its sentences were taken from the sources word for word: there is nothing to correct by rule.
+            (answer,) = yield Step(calls=(call,))
     unknown = [str(one) for one in list_in(answer.data, "sources")] if answer.is_error else []
     if unknown:
         plan.texts[REPORT] = _without(plan.texts.get(REPORT, ""), unknown)

@@ -51,6 +51,12 @@ class CredentialsError(ConfigError):
     exit_code = 4
 
 
+class PortInUseError(ConfigError):
+    """The port that is to be listened on belongs to another program."""
+
+    exit_code = 4
+
+
 class NotFoundError(ExplorerError):
     """Something named by the user does not exist."""
 

@@ -108,5 +108,7 @@ class ErrorCode(StrEnum):
     """The same call brought the same result too often."""
     CORRECT_REPORT = "correct_report"
     """The report's citations have to be corrected; returned once."""
+    KNOWN_STORIES = "known_stories"
+    """The report writes up stories that the library had before; returned once."""
     UNKNOWN_SOURCES = "unknown_sources"
     """The report cites ids that no source has: `sources`."""

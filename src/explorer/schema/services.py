@@ -121,6 +121,17 @@ class Secrets(BaseModel):
         ),
     ] = SecretStr("")
 
+    fleet_database: Annotated[
+        SecretStr,
+        Setting(
+            "EXPLORER_FLEET_DATABASE",
+            KEY,
+            "Database of the fleet's queue: `sqlite:///PATH`, or `postgresql://USER:PASSWORD@HOST/NAME`",
+            Group.FILES,
+            default="a file in the folder with the runs",
+        ),
+    ] = SecretStr("")
+
     webhook_secret: Annotated[
         SecretStr,
         Setting(

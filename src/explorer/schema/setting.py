@@ -76,7 +76,7 @@ def price(raw: str) -> dict[str, float]:
     inward, slash, outward = raw.partition("/")
     if not slash:
         raise ValueError(raw)
-    return {"input_usd": _amount(inward), "output_usd": _amount(outward)}
+    return {"input_usd": amount_usd(inward), "output_usd": amount_usd(outward)}
 
 
 def efforts(raw: str) -> dict[str, str]:
@@ -129,7 +129,7 @@ def headers(raw: str) -> str:
     return raw
 
 
-def _amount(raw: str) -> float:
+def amount_usd(raw: str) -> float:
     """Read an amount of US dollars."""
     number = raw.strip().removeprefix("$")
     if re.fullmatch(r"\d+(\.\d+)?|\.\d+", number) is None:
@@ -189,7 +189,7 @@ WHOLE_OR_ZERO = ValueFormat(whole, "a whole number, 0 or more")
 WHOLE_OR_NONE = ValueFormat(or_none(whole), f"{COUNT}, or `{NO_LIMIT}`")
 TOKENS_OR_NONE = ValueFormat(or_none(whole), f"{COUNT}, or `{NO_LIMIT}`, or `auto`")
 REPLY_TOKENS = ValueFormat(whole, "a whole number, 1024 or more")
-MONEY_OR_NONE = ValueFormat(or_none(_amount), f"US dollars above 0, like 0.50, or `{NO_LIMIT}`, or `auto`")
+MONEY_OR_NONE = ValueFormat(or_none(amount_usd), f"US dollars above 0, like 0.50, or `{NO_LIMIT}`, or `auto`")
 TIME_OR_NONE = ValueFormat(or_none(seconds), DURATION)
 SHARE = ValueFormat(_share, "a share between 0.3 and 0.95, like 0.8")
 PRICE = ValueFormat(price, "two amounts in US dollars, like 3/15")
