@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ INSTALL_S = 300
 TOKEN = "a-token-of-this-test-0123"
 FLAGS = ("mcp", "serve", "--model", "offline", "--no-shell")
 BASELINE = Path(__file__).with_name("conformance_baseline.yml")
+FIXTURES = Path(__file__).with_name("conformance_server.py")
 SUMMARY = re.compile(r"^([✓✗]) ([\w-]+): (\d+) passed, (\d+) failed$", re.MULTILINE)
 
 
@@ -83,10 +85,10 @@ def _installed(package: str, folder: Path) -> tuple[Path, str]:
 
 
 @asynccontextmanager
-async def _served(folder: Path) -> AsyncGenerator[int]:
+async def _served(folder: Path, *command: str | Path) -> AsyncGenerator[int]:
     """A server over HTTP, and its port."""
     process = await asyncio.create_subprocess_exec(
-        SCRIPT, *FLAGS, "--http", "--port", "0",
+        *command,
         cwd=folder,
         env=clean_environment(folder) | {"EXPLORER_MCP_TOKEN": TOKEN},
         stdin=asyncio.subprocess.DEVNULL,
@@ -138,25 +140,51 @@ async def _with_token(port: int) -> AsyncGenerator[int]:
         yield server.sockets[0].getsockname()[1]
 
 
-async def test_the_conformance_suite_is_green(tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Suite:
+    """The conformance suite."""
+
+    commands: Path
+    path: str
+    """PATH to run it with."""
+
+    async def tried(self, folder: Path, server: tuple[str | Path, ...], *options: str | Path) -> tuple[str, set[str]]:
+        """Try a server with all active scenarios; return what was shown, and those that passed."""
+        async with _served(folder, *server) as port, _with_token(port) as door:
+            process = await asyncio.create_subprocess_exec(
+                self.commands / "conformance", "server", "--url", f"http://localhost:{door}/mcp", *options,
+                cwd=folder,
+                env={**os.environ, "PATH": self.path},
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+            )  # fmt: skip
+            shown = (await process.communicate())[0].decode()
+        assert process.returncode == 0, shown
+        return shown, {name for sign, name, _, failed in SUMMARY.findall(shown) if sign == "✓" and failed == "0"}
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Suite:
+    """The suite, installed once."""
+    return Suite(*_installed(CONFORMANCE, tmp_path_factory.mktemp("npm")))
+
+
+async def test_the_conformance_suite_is_green(suite: Suite, tmp_path: Path) -> None:
     """The suite passes but for listed scenarios, which ask for the tools, resources and prompts of its own server."""
-    commands, path = await asyncio.to_thread(_installed, CONFORMANCE, tmp_path / "npm")
-    async with _served(tmp_path) as port, _with_token(port) as door:
-        process = await asyncio.create_subprocess_exec(
-            commands / "conformance", "server", "--url", f"http://localhost:{door}/mcp",
-            "--expected-failures", BASELINE,
-            cwd=tmp_path,
-            env={**os.environ, "PATH": path},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
-        shown = (await process.communicate())[0].decode()
-    assert process.returncode == 0, shown
-    passed = {name for sign, name, _, failed in SUMMARY.findall(shown) if sign == "✓" and failed == "0"}
+    command = (SCRIPT, *FLAGS, "--http", "--port", "0")
+    shown, passed = await suite.tried(tmp_path, command, "--expected-failures", BASELINE)
     assert passed >= {
         "server-initialize", "ping", "tools-list", "tools-call-error", "resources-list", "server-sse-multiple-streams",
         "dns-rebinding-protection",
     }, shown  # fmt: skip
+
+
+async def test_with_what_the_suite_asks_for_all_of_it_is_green(suite: Suite, tmp_path: Path) -> None:
+    """The same server and transport, with the suite's tools, resources and prompts added: no scenario fails."""
+    shown, passed = await suite.tried(tmp_path, (sys.executable, FIXTURES))
+    expected = set(re.findall(r"^  - ([\w-]+)", BASELINE.read_text(), re.MULTILINE))
+    assert passed >= expected, (sorted(expected - passed), shown)
+    assert "✗" not in shown, shown
 
 
 async def test_the_inspector_lists_calls_and_reads(tmp_path: Path) -> None:
