@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
@@ -231,6 +232,16 @@ async def test_a_run_has_one_session_and_so_many_are_at_work(tmp_path: Path) -> 
         assert (waited["status"], waited["text"]) == ("running", "")
     assert not is_running(folder)
     assert [record.event.type for record in read_records(folder)].count("agent_continued") == 1
+
+
+async def test_who_has_read_of_the_end_may_ask_at_once(tmp_path: Path) -> None:
+    """A session records its end a moment before it releases the run; a follow-up waits for that, and is not refused."""
+    folder = await make_run(tmp_path / "workspace", RUN, [page("https://a.example/", "Ropes.")], "Ropes [S1].")
+    async with connected(runs_in(tmp_path, WaitingClient())) as client, asyncio.TaskGroup() as group:
+        with FileLock(folder / ".explorer" / "lock"):
+            follow_up = group.create_task(client.call_tool("follow_up", {"run_id": RUN, "message": "And now?"}))
+            await asyncio.wait([follow_up], timeout=0.3)
+        assert (await follow_up).structured_content["status"] == "running"
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from functools import partial
+from contextlib import closing
 
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
@@ -24,11 +24,12 @@ def add_millisecond_clock() -> None:
 def _add_clock(connection: object, _record: object) -> None:
     native = getattr(connection, "driver_connection", connection)
     if isinstance(native, sqlite3.Connection):
-        native.create_function(
-            "unixepoch", 1, partial(_unixepoch, sqlite3.connect(":memory:", check_same_thread=False))
-        )
+        native.create_function("unixepoch", 1, _unixepoch)
 
 
-def _unixepoch(clock: sqlite3.Connection, moment: str | float | None) -> float | None:
+def _unixepoch(moment: str | float | None) -> float | None:
     """Return seconds since 1970; of any moment but `subsec` as SQLite itself does."""
-    return time.time() if moment == "subsec" else clock.execute("SELECT unixepoch(?)", (moment,)).fetchone()[0]
+    if moment == "subsec":
+        return time.time()
+    with closing(sqlite3.connect(":memory:")) as clock:
+        return clock.execute("SELECT unixepoch(?)", (moment,)).fetchone()[0]

@@ -34,6 +34,9 @@ AT_WORK_EVENTS = frozenset({"agent_continued", "agent_started", "request_sent", 
 """Types of the events that end the setting up of a session: the run's state shows from then on what it does."""
 AT_WORK: LiteralString = "run {id} is at work; steer sends it a message"
 SERVER_ENDED = "the server ended"
+RELEASE_S = 10.0
+"""How long a session may take to release its run, after its end is on record."""
+LOOK_EVERY_S = 0.05
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 """A run's id, or the beginning of one: never a path."""
 
@@ -164,6 +167,7 @@ class ServedRuns:
         Raises:
             ToolError: Too many runs are at work, the run is one of them, or it could not be resumed.
         """
+        await self._released(folder)
         if await asyncio.to_thread(is_running, folder):
             raise ToolError(own(AT_WORK, id=code(folder.name)))
         try:
@@ -182,6 +186,17 @@ class ServedRuns:
             _takes_message if message or wishes.decision else lambda event: event.type in AT_WORK_EVENTS,
             before,
         )
+
+    async def _released(self, folder: Path) -> None:
+        """Wait while a session whose end is on record lets go of its run: who has read that may ask at once."""
+        with suppress(TimeoutError, ExplorerError):
+            async with asyncio.timeout(RELEASE_S):
+                while self._is_held(folder) and await asyncio.to_thread(_is_ended, folder):  # noqa: ASYNC110 - another process
+                    await asyncio.sleep(LOOK_EVERY_S)
+
+    def _is_held(self, folder: Path) -> bool:
+        """Return whether a session of this process or another one, which sends no signal, still has a run."""
+        return self.owns(folder.name) or is_running(folder)
 
     def _within_total(self, folder: Path, settings: Settings, before: "SpentBefore") -> Settings:
         """Reserve what a session may spend; return the settings with no higher limit.
@@ -310,6 +325,10 @@ class SpentBefore:
 
 
 NOTHING_SPENT = SpentBefore()
+
+
+def _is_ended(folder: Path) -> bool:
+    return RunState.of(record.event for record in read_records(folder)).finished is not None
 
 
 def _takes_message(event: AnyEvent) -> bool:
