@@ -1,10 +1,11 @@
 """How many false claims the citation check finds, and how many true ones it takes for false, by kind of claim.
 
-    uv run python bench/citations.py [--set dev|heldout] [--totals] [--failures] [--json]
+    uv run python bench/citations.py [--set dev|hard|heldout|real] [--totals] [--failures] [--json]
     uv run python bench/citations.py --attribution FILE.jsonl [--failures] [--json]
 
 Each case is a sentence, the sources that it cites, and whether they say so. The development set is for working on the
-check; of the held-out set, nothing but the totals is to be looked at while it is changed. Intervals are Wilson's, 95 %.
+check; of the held-out sets, nothing but the totals is to be looked at while it is changed. Intervals: Wilson, 95 %.
+The set `real` is about recorded texts of others, which are not in this repository: `--data` names their folder.
 
 `--attribution` reads a file of AttributionBench (github.com/OSU-NLP-Group/AttributionBench), sentences of real systems
 that people found attributable to their references, or not. Most of those that are not have no wrong figure or name:
@@ -12,18 +13,20 @@ they say more than the reference does, which no rule here looks for.
 """
 
 import argparse
+import gzip
 import hashlib
+import html
 import itertools
 import json
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pydantic import BaseModel
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from explorer.evaluation.scoring import share_of
 from explorer.reports.verify.check import check
@@ -32,20 +35,23 @@ from explorer.schema.events import Source
 from explorer.text.words import sentence_ends
 
 CASES = Path(__file__).resolve().parents[1] / "tests" / "reports" / "verify" / "context"
-SETS = ("dev", "hard", "heldout")
+SETS = ("dev", "hard", "heldout", "real")
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+"""Recorded texts: `pages/gold/ID.json`, `hn_snapshot/articles.jsonl.gz`, and a thread as Algolia gives it."""
 OWN_MARKS = re.compile(r"\s?\[\d+(?:,\s*\d+)*\]")
 """The citations that the systems of AttributionBench wrote themselves."""
 READ = datetime(2026, 4, 1, 8, tzinfo=UTC)
 
 
 class Text(BaseModel):
-    """A source of a set."""
+    """A source of a set; `recording` names a text that is not in this repository."""
 
     id: str
     language: str
     title: str
     published: str
-    text: str
+    text: str = ""
+    recording: str = ""
 
 
 class Case(BaseModel):
@@ -83,9 +89,59 @@ def lines(name: str) -> list[str]:
     return (CASES / name).read_text(encoding="utf-8").splitlines()
 
 
-def answers(name: str) -> list[Answer]:
+class Recorded(BaseModel):
+    """An article or a page as it was recorded."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    title: str
+    text: str = Field(validation_alias=AliasChoices("text", "main_content"))
+
+
+class Comment(BaseModel):
+    """A comment, or the story over it."""
+
+    author: str | None = None
+    title: str | None = None
+    text: str | None = None
+    children: list["Comment"] = []
+
+    def lines(self) -> Iterator[str]:
+        """Yield the comments below it, each with its author."""
+        for one in self.children:
+            words = re.sub(r"<[^>]+>", " ", html.unescape(one.text or ""))
+            yield f"{one.author}: {words}"
+            yield from one.lines()
+
+
+def recorded(name: str, data: Path) -> Recorded:
+    """Return a recorded text, such as `articles/19704448`.
+
+    Raises:
+        FileNotFoundError: The recordings are not in this folder.
+    """
+    kind, _, number = name.partition("/")
+    if kind == "pages":
+        return Recorded.model_validate_json((data / "pages" / "gold" / f"{number}.json").read_text(encoding="utf-8"))
+    if kind == "comments":
+        items = data / "hn_snapshot" / "algolia" / "api" / "v1" / "items"
+        story = Comment.model_validate_json((items / f"{number}.json").read_text(encoding="utf-8"))
+        return Recorded(title=story.title or "", text="\n".join(story.lines()))
+    with gzip.open(data / "hn_snapshot" / "articles.jsonl.gz", "rt", encoding="utf-8") as articles:
+        return Recorded.model_validate_json(next(line for line in articles if f'"hn_id":{number},' in line))
+
+
+def _filled(text: Text, data: Path) -> Text:
+    if not text.recording:
+        return text
+    found = recorded(text.recording, data)
+    return text.model_copy(update={"title": found.title, "text": found.text})
+
+
+def answers(name: str, data: Path = DATA) -> list[Answer]:
     """Check every case of a set."""
-    texts = {one.id: one for one in (Text.model_validate_json(line) for line in lines(f"{name}_sources.jsonl"))}
+    read = (Text.model_validate_json(line) for line in lines(f"{name}_sources.jsonl"))
+    texts = {one.id: _filled(one, data) for one in read}
     sources = {one.id: _source(one) for one in texts.values()}
 
     def text_of(identifier: str) -> str | None:
@@ -193,7 +249,8 @@ def failures(found: Iterable[Answer]) -> str:
 def main(words: Sequence[str]) -> int:
     """Print the tables of the sets."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--set", choices=SETS, action="append", help="one of the sets; both by default")
+    parser.add_argument("--set", choices=SETS, action="append", help="one of the sets; all by default")
+    parser.add_argument("--data", type=Path, default=DATA, metavar="DIR", help="the recorded texts of the set real")
     parser.add_argument("--totals", action="store_true", help="the totals alone")
     parser.add_argument("--failures", action="store_true", help="also each case of the development set that fails")
     parser.add_argument("--json", action="store_true", help="rows as JSON")
@@ -202,7 +259,7 @@ def main(words: Sequence[str]) -> int:
     if given.attribution:
         results = {given.attribution.stem[:20]: attributions(given.attribution)}
     else:
-        results = {name: answers(name) for name in given.set or SETS}
+        results = {name: answers(name, given.data) for name in given.set or SETS}
     tables = {name: rows(found)[-2 if given.totals else 0 :] for name, found in results.items()}
     if given.json:
         print(json.dumps({name: [asdict(row) for row in table] for name, table in tables.items()}, indent=2))
