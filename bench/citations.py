@@ -1,11 +1,11 @@
 """How many false claims the citation check finds, and how many true ones it takes for false, by kind of claim.
 
-    uv run python bench/citations.py [--set dev|hard|heldout|real] [--totals] [--failures] [--json]
+    uv run python bench/citations.py [--set dev|hard|heldout|realdev|real] [--totals] [--failures] [--json]
     uv run python bench/citations.py --attribution FILE.jsonl [--failures] [--json]
 
-Each case is a sentence, the sources that it cites, and whether they say so. The development set is for working on the
-check; of the held-out sets, nothing but the totals is to be looked at while it is changed. Intervals: Wilson, 95 %.
-The set `real` is about recorded texts of others, which are not in this repository: `--data` names their folder.
+Each case is a sentence, the sources that it cites, and whether they say so. The set `real` is held out:
+nothing but its totals is to be looked at while the check is changed; the others are for working on it. Intervals: Wilson, 95 %.
+The sets `realdev` and `real` are about recorded texts of others, which are not in this repository: `--data` names their folder.
 
 `--attribution` reads a file of AttributionBench (github.com/OSU-NLP-Group/AttributionBench), sentences of real systems
 that people found attributable to their references, or not. Most of those that are not have no wrong figure or name:
@@ -35,7 +35,7 @@ from explorer.schema.events import Source
 from explorer.text.words import sentence_ends
 
 CASES = Path(__file__).resolve().parents[1] / "tests" / "reports" / "verify" / "context"
-SETS = ("dev", "hard", "heldout", "real")
+SETS = ("dev", "hard", "heldout", "realdev", "real")
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 """Recorded texts: `pages/gold/ID.json`, `hn_snapshot/articles.jsonl.gz`, and a thread as Algolia gives it."""
 OWN_MARKS = re.compile(r"\s?\[\d+(?:,\s*\d+)*\]")
@@ -250,9 +250,9 @@ def main(words: Sequence[str]) -> int:
     """Print the tables of the sets."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--set", choices=SETS, action="append", help="one of the sets; all by default")
-    parser.add_argument("--data", type=Path, default=DATA, metavar="DIR", help="the recorded texts of the set real")
+    parser.add_argument("--data", type=Path, default=DATA, metavar="DIR", help="the recorded texts of realdev and real")
     parser.add_argument("--totals", action="store_true", help="the totals alone")
-    parser.add_argument("--failures", action="store_true", help="also each case of the development set that fails")
+    parser.add_argument("--failures", action="store_true", help="also each case of the sets for development that fails")
     parser.add_argument("--json", action="store_true", help="rows as JSON")
     parser.add_argument("--attribution", type=Path, metavar="FILE", help="a file of AttributionBench instead")
     given = parser.parse_args(words)
@@ -266,7 +266,7 @@ def main(words: Sequence[str]) -> int:
         return 0
     print("\n\n".join(page(name, table) for name, table in tables.items()))
     shown = (
-        [one for name in ("dev", "hard") for one in results.get(name, ())]
+        [one for name in ("dev", "hard", "heldout", "realdev") for one in results.get(name, ())]
         if given.attribution is None
         else next(iter(results.values()))
     )
