@@ -3,9 +3,9 @@
     uv run python bench/citations.py [--set dev|hard|heldout|realdev|real] [--totals] [--failures] [--json]
     uv run python bench/citations.py --attribution FILE.jsonl [--failures] [--json]
 
-Each case is a sentence, the sources that it cites, and whether they say so. The set `real` is held out:
-nothing but its totals is to be looked at while the check is changed; the others are for working on it. Intervals: Wilson, 95 %.
-The sets `realdev` and `real` are about recorded texts of others, which are not in this repository: `--data` names their folder.
+Each case is a sentence, the sources that it cites, and whether they say so. The set `real` is held out: nothing but its
+totals is to be looked at while the check is changed; the others are for working on it. Intervals: Wilson, 95 %.
+`realdev` and `real` are about recorded texts of others, which are not in this repository: `--data` names their folder.
 
 `--attribution` reads a file of AttributionBench (github.com/OSU-NLP-Group/AttributionBench), sentences of real systems
 that people found attributable to their references, or not. Most of those that are not have no wrong figure or name:
