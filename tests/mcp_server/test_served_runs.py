@@ -291,6 +291,21 @@ async def test_errors_of_runs_reach_the_client(tmp_path: Path) -> None:
         assert "follow_up without a message continues it" in waited["next"]
 
 
+async def test_what_ended_a_run_is_known_once_it_is_released(tmp_path: Path) -> None:
+    """A task may need a moment after its session has let go of the run; who waits for the run waits for that, too."""
+    folder = await make_run(tmp_path / "workspace", RUN, [page("https://a.example/", "Ropes.")], "Ropes [S1].")
+    runs = runs_in(tmp_path, WaitingClient())
+    async with connected(runs):
+        await runs.resume(folder, "And now?")
+        await runs.settled(folder)
+        assert runs.at_work == (RUN,)
+        runs.stop_now(RUN, "a test")
+        while is_running(folder):  # noqa: ASYNC110 - a lock sends no signal
+            await asyncio.sleep(0)
+        await runs.settled(folder)
+        assert runs.at_work == ()
+
+
 @pytest.mark.slow
 async def test_reports_are_listed_page_by_page(tmp_path: Path) -> None:
     """A page begins after the run that the cursor names; links, and folders that no run makes, are left out."""

@@ -208,6 +208,7 @@ class WaitTool(ServedTool[WaitArguments]):
             waiting = calls.of(run)
             if waiting is None or not await self._asked(call, run, waiting):
                 break
+        await self._runs.settled(folder)
         return await asyncio.to_thread(report_facts, folder, self._runs.error_of(run), calls.of(run))
 
     async def _asked(self, call: ServedCall, run: str, waiting: ApprovalRequest) -> bool:

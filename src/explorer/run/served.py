@@ -194,6 +194,12 @@ class ServedRuns:
                 while self._is_held(folder) and await asyncio.to_thread(_is_ended, folder):  # noqa: ASYNC110 - another process
                     await asyncio.sleep(LOOK_EVERY_S)
 
+    async def settled(self, folder: Path) -> None:
+        """Wait while a session that has let go of its run is not over: `error_of` says only then what ended it."""
+        run = self._at_work.get(folder.name)
+        if run is not None and not await asyncio.to_thread(is_running, folder):
+            await asyncio.wait([run.task], timeout=RELEASE_S)
+
     def _is_held(self, folder: Path) -> bool:
         """Return whether a session of this process or another one, which sends no signal, still has a run."""
         return self.owns(folder.name) or is_running(folder)
