@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from explorer.journal.listing import read_records
-from explorer.server.gantt import gantt_of
+from explorer.server.gantt import MAX_BARS, Bar, gantt_of, longest_bars
 from explorer.server.lookups import claims_with, counts_of
 from explorer.server.site import WebSite
 from made_runs import A, B, make_run, page, two_runs
@@ -162,6 +162,16 @@ async def test_the_drawing_has_the_seconds_of_the_run(tmp_path: Path) -> None:
     assert {bar.kind for bar in drawing.bars} >= {"task", "model", "tool"}
     assert all(0 <= bar.x <= drawing.width and 0 < bar.y < drawing.height for bar in drawing.bars)
     assert gantt_of(()).lanes == ()
+
+
+def test_of_too_many_bars_the_shortest_are_left_out() -> None:
+    """The drawing of a run with a hundred thousand calls has as many as a browser draws at once."""
+    bars = [Bar(0, 0, width % 7 + 1, "tool", "", place) for place, width in enumerate(range(MAX_BARS + 700))]
+    kept = longest_bars(bars)
+    assert len(kept) == MAX_BARS
+    assert [bar.seq for bar in kept] == sorted(bar.seq for bar in kept)
+    assert min(bar.width for bar in kept) == 2
+    assert longest_bars(bars[:10]) == bars[:10]
 
 
 async def test_two_runs_are_compared(tmp_path: Path) -> None:

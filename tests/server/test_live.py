@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from explorer.journal.listing import JournalTail, read_records
-from explorer.server.feeds import Moment
+from explorer.server.feeds import Moment, RunFeed
 from explorer.server.views import ENDED
+from made_runs import two_runs
 from server.site_stage import Browser, GatedClient, browsing, status_of
 
 QUESTION = "What is in the folder?"
@@ -153,6 +155,34 @@ async def test_a_run_of_another_process_is_followed(tmp_path: Path) -> None:
                 file.writelines(lines[5:])
             found = await until_ended(events)
         assert found[-1].id == str(len(lines))
+
+
+async def test_no_record_comes_in_while_a_page_is_written(tmp_path: Path) -> None:
+    """A page is written in a thread, and would break where an agent were added to what it goes through."""
+    folder, _ = await two_runs(tmp_path)
+    journal = folder / ".explorer" / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:5]))
+    feed = RunFeed(folder)
+    await feed.refresh()
+    is_writing, may_end = threading.Event(), threading.Event()
+
+    def write() -> tuple[int, int]:
+        before = feed.run.view.seq
+        is_writing.set()
+        may_end.wait(20)
+        return before, feed.run.view.seq
+
+    async with asyncio.TaskGroup() as group:
+        written = group.create_task(feed.steady(write))
+        await asyncio.to_thread(is_writing.wait, 20)
+        journal.write_bytes(b"".join(lines))
+        refreshed = group.create_task(feed.refresh())
+        await asyncio.wait({refreshed}, timeout=0.05)
+        assert not refreshed.done()
+        may_end.set()
+    assert written.result() == (5, 5)
+    assert feed.run.view.seq == len(lines)
 
 
 @pytest.mark.parametrize(("text", "moment"), [("40", Moment(40)), ("40-unfinished", Moment(40, "unfinished"))])

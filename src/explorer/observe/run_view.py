@@ -123,8 +123,8 @@ class AgentView:
     status: str = WORKING
     """`working`, or how it ended."""
     reason: str = ""
-    doing: str = "thinking"
-    """What it does now, in a few words."""
+    activity: str = ""
+    """What it does while no call says it, such as waiting for its model; empty: its calls say it."""
     is_queued: bool = True
     """Whether it waits for its turn to begin: for a place among the agents at work, or for its model's rate limit."""
     since: datetime | None = None
@@ -142,6 +142,11 @@ class AgentView:
 
     result: JsonObject = field(default_factory=dict[str, Any])
     """Its result in the form that its role declares."""
+
+    @property
+    def doing(self) -> str:
+        """What it does now, in a few words; empty once it has ended. Made when it is asked for: most is never shown."""
+        return (self.activity or _doing(self)) if self.status == WORKING else ""
 
     def seconds(self, now: datetime) -> float:
         """Return how long it has been at work."""
@@ -338,7 +343,7 @@ class RunView:
         match event:
             case AgentContinued():
                 self._reopen()
-                agent.status, agent.reason, agent.doing = WORKING, "", "thinking"
+                agent.status, agent.reason, agent.activity = WORKING, "", "thinking"
                 agent.max_steps = agent.steps + event.max_steps
                 agent.task = _task(event)
             case TurnTaken():
@@ -346,12 +351,11 @@ class RunView:
             case TurnFailed():
                 self._fail(agent, event)
             case ToolStarted():
-                agent.started[event.call] = event
-                agent.doing = _doing(agent)
+                agent.started[event.call], agent.activity = event, ""
             case ToolFinished():
                 self._finish_call(agent, event)
             case AgentFinished():
-                agent.status, agent.reason, agent.doing = event.status.value, event.reason, ""
+                agent.status, agent.reason, agent.activity = event.status.value, event.reason, ""
                 agent.open_calls = {}
             case _:
                 pass
@@ -361,11 +365,11 @@ class RunView:
         outage = self.outage_met(event)
         if outage is not None:
             self.outages[outage.model] = outage
-            agent.doing = outage_words(outage)
+            agent.activity = outage_words(outage)
             return
         wait = f", again in {event.waits_s:.0f} s" if event.waits_s is not None else ""
         doing = "failed" if event.waits_s is None else "waiting"
-        agent.doing = f"{doing}: {event.fault.replace('_', ' ')}{wait}"
+        agent.activity = f"{doing}: {event.fault.replace('_', ' ')}{wait}"
 
     def _take(self, agent: AgentView, event: TurnTaken) -> None:
         turn = event.turn
@@ -382,7 +386,7 @@ class RunView:
         # The engine's keys: `<agent>.t<turn>.<index>`, both counted from 1.
         agent.started = {}
         agent.open_calls = {f"{agent.id}.t{agent.steps}.{i}": call for i, call in enumerate(turn.calls, 1)}
-        agent.doing = _doing(agent)
+        agent.activity = ""
 
     def _lose(self, sent: RequestSent) -> None:
         """Count a request that brought nothing."""
@@ -401,7 +405,7 @@ class RunView:
             helper.result = cast("JsonObject", result)
         agent.open_calls.pop(event.call, None)
         agent.started.pop(event.call, None)
-        agent.doing = _doing(agent)
+        agent.activity = ""
         for file in event.files:
             # Out and in again, so that the latest is the last one.
             self.files.pop(file.path, None)

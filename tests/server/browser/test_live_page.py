@@ -2,7 +2,18 @@
 
 import pytest
 
-from server.browser.browser_stage import ASK, NOTES_FILE, PacedModel, SiteProcess, Visitor, agent, ask, expect, status
+from server.browser.browser_stage import (
+    ASK,
+    NOTES_FILE,
+    PacedModel,
+    SiteProcess,
+    Visitor,
+    agent,
+    ask,
+    expect,
+    status,
+    wait_until,
+)
 
 pytestmark = pytest.mark.slow
 CUT_OFF = (
@@ -47,7 +58,7 @@ def test_what_is_open_typed_and_marked_stays(team_site: SiteProcess, model: Pace
     field.fill("Half a sen")
     field.evaluate("one => { one.focus(); one.setSelectionRange(2, 5) }")
     page.evaluate("scrollTo(0, 160)")
-    page.wait_for_function("scrollY === 160")
+    wait_until(page, "scrollY === 160")
     before = page.locator("#part-head").get_attribute("data-seq")
     model.allow(5)
     expect(page.locator("#part-files li[data-line]")).to_have_count(3)

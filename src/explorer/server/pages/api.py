@@ -117,9 +117,7 @@ async def show_run(run_id: str, site: OfSite, at: AtRecord = None) -> RunAnswer:
 
 def _then(records: Sequence[JournalRecord]) -> tuple[SeenRun, str]:
     """Return a run as it was after these records, and its report as far as it was written."""
-    run = SeenRun()
-    run.apply(records)
-    return run, rebuilt_files(records).get(REPORT, "")
+    return SeenRun.of(records), rebuilt_files(records).get(REPORT, "")
 
 
 def _shown(feed: RunFeed, run: SeenRun, result: CommandResult, head: RunHead) -> RunAnswer:
@@ -169,8 +167,7 @@ async def show_agent(run_id: str, agent: str, site: OfSite, at: AtRecord = None)
     """Return what an agent was given, said and did: its turns, and each call with its arguments and its result."""
     feed = await site.feed(run_id)
     records = (await site.feeds.records(feed))[:at]
-    run = SeenRun()
-    await asyncio.to_thread(run.apply, records)
+    run = await asyncio.to_thread(SeenRun.of, records)
     node = next((one for one in agents_of(feed, run) if one.id == agent), None)
     if node is None:
         raise NotFoundError(f"run {feed.folder.name} has no agent {agent}", hint="GET /api/runs/{run_id} lists them")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
@@ -36,9 +37,9 @@ async def show_run(run_id: str, site: OfSite, at: Annotated[int | None, Query(ge
     if feed.folder.name != run_id:
         return RedirectResponse(f"/runs/{feed.folder.name}", 303)
     if at is None or at >= feed.run.view.seq:
-        values = await asyncio.to_thread(values_now, site, feed)
+        values = await feed.steady(partial(values_now, site, feed))
         return site.page("run.html", **values, moment=feed.moment, at=None, last=feed.run.view.seq)
-    values = await asyncio.to_thread(values_then, feed, (await site.feeds.records(feed))[:at])
+    values = await values_then(feed, (await site.feeds.records(feed))[:at])
     return site.page("run.html", **values, moment=Moment(at), at=at, last=feed.run.view.seq)
 
 
@@ -52,10 +53,18 @@ def values_now(site: WebSite, feed: RunFeed) -> dict[str, Any]:
     }
 
 
-def values_then(feed: RunFeed, records: Sequence[JournalRecord]) -> dict[str, Any]:
+async def values_then(feed: RunFeed, records: Sequence[JournalRecord]) -> dict[str, Any]:
     """Return all that the page of a run showed after these records."""
-    run = SeenRun()
-    run.apply(records)
+
+    def shown() -> dict[str, Any]:
+        # The state after the latest record is there already.
+        is_latest = len(records) == feed.run.view.seq
+        return _values_then(feed, feed.run if is_latest else SeenRun.of(records), records)
+
+    return await feed.steady(shown)
+
+
+def _values_then(feed: RunFeed, run: SeenRun, records: Sequence[JournalRecord]) -> dict[str, Any]:
     text = rebuilt_files(records).get(REPORT, "")
     head = head_then(run, run.view.status)
     return _values(feed, run) | {
@@ -105,7 +114,7 @@ async def follow_run(
                     yield ": still here\n\n"
                     continue
                 before, seen = seen, feed.moment
-                yield _event(seen, await asyncio.to_thread(_changes, site, feed, before))
+                yield _event(seen, await feed.steady(partial(_changes, site, feed, before)))
                 await asyncio.sleep(AT_MOST_EVERY_S)
 
     return StreamingResponse(events(), media_type=LIVE, headers={"x-accel-buffering": "no"})
@@ -123,17 +132,21 @@ def _changes(site: WebSite, feed: RunFeed, seen: Moment) -> str:
 
 
 def _partial(site: WebSite, feed: RunFeed, part: str) -> str:
+    moment, known = feed.moment, feed.parts.get(part)
+    if known is None or known[0] != moment:
+        known = feed.parts[part] = moment, _written(site, feed, part)
+    return known[1]
+
+
+def _written(site: WebSite, feed: RunFeed, part: str) -> str:
     if part.startswith(AGENT):
         agent = feed.run.view.agents.get(part.removeprefix(AGENT))
         if agent is None:
             return ""
         row = row_of(feed.run, agent, datetime.now(UTC), level_of(feed.run, agent))
         return _replacing(row.key, site.part("parts/agent.html", {"row": row, "run_id": feed.folder.name, "at": None}))
-    moment, known = feed.moment, feed.parts.get(part)
-    if known is None or known[0] != moment:
-        make = {HEAD: _head, PLAN: _plan, TREE: _tree, FILES: _files, REPORT_PART: _report}[part]
-        known = feed.parts[part] = moment, _replacing(f"part-{part}", make(site, feed))
-    return known[1]
+    make = {HEAD: _head, PLAN: _plan, TREE: _tree, FILES: _files, REPORT_PART: _report}[part]
+    return _replacing(f"part-{part}", make(site, feed))
 
 
 def _head(site: WebSite, feed: RunFeed) -> str:

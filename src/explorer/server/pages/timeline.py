@@ -20,7 +20,7 @@ async def show_timeline(run_id: str, site: OfSite, at: Annotated[int | None, Que
     records = await site.feeds.records(feed)
     at = max(1, min(at or len(records), len(records)))
     drawing = await asyncio.to_thread(gantt_of, records, at)
-    values = await asyncio.to_thread(values_then, feed, records[:at])
+    values = await values_then(feed, records[:at])
     moment = records[at - 1].at if records else None
     return site.page(
         "timeline.html",
