@@ -10,6 +10,7 @@ import pytest
 from explorer.journal.listing import read_records
 from explorer.run.run import RunHooks
 from explorer.run.served import ServedRuns, ServerPlan, Wishes
+from explorer.run.spending import SpendingBook
 from explorer.run.total_cost import TotalCost
 from explorer.schema.errors import ToolError
 from explorer.schema.events import RunStarted, SessionConfigured
@@ -113,11 +114,68 @@ async def test_a_resumed_run_has_what_it_spent_and_what_is_left(tmp_path: Path) 
         assert limit_of(folder) == pytest.approx(0.2)
 
 
-def test_a_session_whose_cost_is_not_known_counts_in_full() -> None:
+class Machine:
+    """A day, a workspace with what its runs have cost, and the servers of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.day = "2026-11-24"
+        self.costs: dict[str, float | None] = {}
+
+    def server(self, limit_usd: float | None = 1.0) -> TotalCost:
+        """The limit of a process that has just started."""
+        book = SpendingBook(self.folder / "state", self.folder / "runs", self.costs.get, lambda: self.day)
+        return TotalCost(limit_usd, book)
+
+
+def test_a_session_whose_cost_is_not_known_counts_in_full(tmp_path: Path) -> None:
     """A journal that cannot be read gives no money back; nor does one that says less than nothing."""
-    total = TotalCost(1.0)
-    assert (total.reserve("a", 0.3), total.reserve("b", None)) == (0.3, 0.7)
+    machine = Machine(tmp_path)
+    total = machine.server()
+    assert (total.reserve("a", 0.3), total.reserve("b", None, 9.0)) == (0.3, 0.7)
     total.settle("a", None)
-    total.settle("b", -5.0)
+    total.settle("b", 5.0)
     assert total.spent_usd == pytest.approx(0.3)
-    assert TotalCost(None).reserve("a", 3.0) is None
+    assert machine.server(None).reserve("a", 3.0) is None
+
+
+def test_servers_of_a_workspace_share_a_day_s_limit(tmp_path: Path) -> None:
+    """What a server spends and reserves, another one cannot; a restart frees nothing; the next day begins anew."""
+    machine = Machine(tmp_path)
+    first, second = machine.server(), machine.server()
+    assert (first.reserve("a", 0.6), second.reserve("b", 0.6)) == (0.6, pytest.approx(0.4))
+    with pytest.raises(ToolError, match=r"in a day, and \$0\.00 is spent; the rest, \$1\.00, is for the runs .*a.*b"):
+        second.reserve("c", 0.1)
+    first.settle("a", 0.6)
+    first.close()
+    assert machine.server().spent_usd == pytest.approx(0.6)
+    with pytest.raises(ToolError, match=r"\$0\.60 is spent; the rest, \$0\.40"):
+        machine.server().reserve("c", 0.1)
+    machine.day = "2026-11-25"
+    assert machine.server().reserve("c", 5.0) == pytest.approx(0.6), "b is at work, and may still spend its 40 cents"
+
+
+def test_what_a_killed_server_s_runs_had_spent_is_read_from_their_journals(tmp_path: Path) -> None:
+    """Neither lost nor held for ever: the run of 2 dollars had cost 1.90 before, so 10 cents count."""
+    machine = Machine(tmp_path)
+    killed = machine.server()
+    killed.reserve("a", 0.9, before_usd=1.9)
+    killed.close()  # as the system does with what a killed process held
+    machine.costs["a"] = 2.0
+    assert machine.server().spent_usd == pytest.approx(0.1)
+    machine.costs["a"] = 3.0
+    assert machine.server().spent_usd == pytest.approx(0.1), "counted once"
+
+
+def test_a_book_that_cannot_be_read_or_written_starts_nothing(tmp_path: Path) -> None:
+    """A limit that is not known to hold is none."""
+    machine = Machine(tmp_path)
+    machine.server().reserve("a", 0.5)
+    (book,) = (tmp_path / "state" / "spending").glob("*.json")
+    book.write_text("{")
+    with pytest.raises(ToolError, match="is damaged"):
+        machine.server().reserve("b", 0.1)
+    machine.folder = tmp_path / "file"
+    machine.folder.write_text("no folder")
+    with pytest.raises(ToolError, match="cannot be kept"):
+        machine.server().reserve("b", 0.1)

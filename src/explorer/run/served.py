@@ -20,6 +20,7 @@ from explorer.journal.listing import find_run, free_run_id, is_running, read_rec
 from explorer.journal.run_state import RunState
 from explorer.reports.earlier import PastRun, past_runs
 from explorer.run.run import RunHooks, RunResult, StopSignal, resume, start
+from explorer.run.spending import SpendingBook
 from explorer.run.total_cost import TotalCost
 from explorer.run.waiting_calls import WaitingCalls
 from explorer.schema.errors import ExplorerError, ToolError
@@ -82,7 +83,7 @@ class ServerPlan:
     approval_wait_s: float = 0.0
     """How long a call that a rule asks about waits for an answer; 0: it is refused at once."""
     max_total_usd: float | None = None
-    """What all runs of this process may cost together; None: there is no such limit."""
+    """What all runs together may cost that servers of the workspace start in a day; None: there is no such limit."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,9 @@ class ServedRuns:
         self._plan = plan
         self.calls = WaitingCalls(plan.approval_wait_s)
         """The calls that wait for approval."""
-        self._total = TotalCost(plan.max_total_usd)
+        book = SpendingBook(plan.settings.state_dir, plan.settings.workspace, self._cost_of)
+        self.total = TotalCost(plan.max_total_usd, book)
+        """What of the limit over all runs is spent."""
         self._at_work: dict[str, _RunAtWork] = {}
         self._errors: dict[str, ModelText] = {}
         """The error that ended the latest session of a run in this process."""
@@ -157,7 +160,6 @@ class ServedRuns:
             folder,
             lambda hooks: start(question, settings, replace(hooks, run_id=folder.name, files=wishes.files)),
             lambda event: event.type == "run_started",
-            NOTHING_SPENT,
         )
         return folder
 
@@ -184,7 +186,6 @@ class ServedRuns:
             folder,
             lambda hooks: resume(folder, settings, message, replace(hooks, plan_decision=wishes.decision)),
             _takes_message if message or wishes.decision else lambda event: event.type in AT_WORK_EVENTS,
-            before,
         )
 
     async def _released(self, folder: Path) -> None:
@@ -212,7 +213,8 @@ class ServedRuns:
         """
         self._check_place(folder)
         limit = _explicit(settings.limits, "max_cost_usd")
-        allowed = self._total.reserve(folder.name, None if limit is None else max(0.0, limit - before.counted_usd))
+        wanted = None if limit is None else max(0.0, limit - before.counted_usd)
+        allowed = self.total.reserve(folder.name, wanted, before.run_usd)
         if allowed is None:
             return settings
         limits = settings.limits.model_copy(update={"max_cost_usd": before.counted_usd + allowed})
@@ -256,7 +258,7 @@ class ServedRuns:
         """What the server was started with."""
         return self._plan
 
-    async def _begin(self, folder: Path, work: Work, acknowledges: Acknowledges, before: "SpentBefore") -> None:
+    async def _begin(self, folder: Path, work: Work, acknowledges: Acknowledges) -> None:
         """Start the task of a session; wait for the record that acknowledges it, or for its end."""
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -274,24 +276,31 @@ class ServedRuns:
         hooks = self._plan.hooks()
         approve = self.calls.asker(folder.name, begin) or hooks.approve
         session = work(replace(hooks, observe=observe, stop=stop, approve=approve))
-        task = asyncio.ensure_future(self._settled(folder, session, before))
+        task = asyncio.ensure_future(self._settled(folder, session))
         self._at_work[folder.name] = _RunAtWork(task, stop)
         task.add_done_callback(partial(self._note_end, folder.name))
         await asyncio.wait({task, begun}, return_when=asyncio.FIRST_COMPLETED)
         if error := self.error_of(folder.name):
             raise ToolError(error)
 
-    async def _settled(self, folder: Path, session: Coroutine[Any, Any, RunResult], before: "SpentBefore") -> RunResult:
+    async def _settled(self, folder: Path, session: Coroutine[Any, Any, RunResult]) -> RunResult:
         """Do the work of a session, and count what it has cost, however it ends."""
         try:
             return await session
         finally:
-            spent: float | None = None
-            if self._total.limit_usd is not None:
-                with suppress(ExplorerError):
-                    records = await asyncio.to_thread(read_records, folder)
-                    spent = RunState.of(record.event for record in records).known_cost_usd - before.run_usd
-            self._total.settle(folder.name, spent)
+            if self.total.limit_usd is not None:
+                cost_usd = await asyncio.to_thread(self._cost_of, folder.name)
+                # Not settled, it counts in full until this process ends; then another one reads the journal.
+                with suppress(ToolError):
+                    self.total.settle(folder.name, cost_usd)
+
+    def _cost_of(self, run_id: str) -> float | None:
+        """Return what a run of the workspace has cost; None where its journal cannot be read."""
+        try:
+            records = read_records(self.workspace / run_id)
+        except ExplorerError:
+            return None
+        return RunState.of(record.event for record in records).known_cost_usd
 
     def _note_end(self, run_id: str, task: asyncio.Task[RunResult]) -> None:
         self._at_work.pop(run_id, None)
@@ -310,6 +319,7 @@ class ServedRuns:
             run.stop.stop_at_once(self._plan.ended_because)
             run.task.cancel()
         await self.ended()
+        self.total.close()
 
 
 @dataclass(frozen=True)

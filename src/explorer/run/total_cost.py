@@ -1,5 +1,6 @@
-"""One limit of money over all sessions of runs in a process: each reserves what it may spend before it starts."""
+"""One limit of money over all sessions of a day that a workspace's servers start: each reserves what it may spend."""
 
+from explorer.run.spending import Reserved, Spending, SpendingBook, settle
 from explorer.schema.errors import ToolError
 from explorer.text.rendering import ModelText, code, codes, own
 
@@ -10,46 +11,66 @@ LEAST_USD = 0.01
 class TotalCost:
     """What of the limit is spent, and what the sessions at work may still spend."""
 
-    def __init__(self, limit_usd: float | None) -> None:
-        """Take the limit; None: there is none."""
+    def __init__(self, limit_usd: float | None, book: SpendingBook) -> None:
+        """Take the limit, and where is counted; None: there is no limit."""
         self.limit_usd = limit_usd
-        self.spent_usd = 0.0
-        self._reserved: dict[str, float] = {}
-        """What the session of each run at work may spend."""
+        self._book = book
 
-    def reserve(self, run_id: str, wanted_usd: float | None) -> float | None:
+    @property
+    def spent_usd(self) -> float:
+        """What is spent today.
+
+        Raises:
+            ToolError: It cannot be known.
+        """
+        with self._book.changed() as spending:
+            return spending.spent_usd
+
+    def reserve(self, run_id: str, wanted_usd: float | None, before_usd: float = 0.0) -> float | None:
         """Return what the session of a run may spend; None: as much as its own limit says.
 
         Args:
             run_id: The run.
             wanted_usd: What its own limit leaves it; None: it has no limit.
+            before_usd: What the run has cost before this session.
 
         Raises:
-            ToolError: Nothing is left.
+            ToolError: Nothing is left, or what is left cannot be known.
         """
         if self.limit_usd is None:
             return None
-        left = self.limit_usd - self.spent_usd - sum(self._reserved.values())
-        if left < LEAST_USD:
-            raise ToolError(self._refusal(run_id))
-        allowed = left if wanted_usd is None else min(wanted_usd, left)
-        self._reserved[run_id] = allowed
+        with self._book.changed() as spending:
+            left = self.limit_usd - spending.spent_usd - spending.reserved_usd
+            if left < LEAST_USD:
+                raise ToolError(self._refusal(run_id, spending))
+            allowed = left if wanted_usd is None else min(wanted_usd, left)
+            spending.reserved[run_id] = Reserved(holder=self._book.holder, usd=allowed, before_usd=before_usd)
         return allowed
 
-    def _refusal(self, run_id: str) -> ModelText:
+    def _refusal(self, run_id: str, spending: Spending) -> ModelText:
         spent = own(
-            "run {id} is not started: ${limit} is the limit of all runs of this server together, and ${spent} is spent",
+            "run {id} is not started: ${limit} is the limit of all runs together that servers of this workspace start "
+            "in a day, and ${spent} is spent",
             id=code(run_id),
             limit=f"{self.limit_usd:.2f}",
-            spent=f"{self.spent_usd:.2f}",
+            spent=f"{spending.spent_usd:.2f}",
         )
-        if not self._reserved:
+        if not spending.reserved:
             return own("{spent}. The user can start the server with a higher --max-total-cost", spent=spent)
         words = "{spent}; the rest, ${reserved}, is for the runs at work: {ids}. Wait for one of them"
-        return own(words, spent=spent, reserved=f"{sum(self._reserved.values()):.2f}", ids=codes(self._reserved))
+        return own(words, spent=spent, reserved=f"{spending.reserved_usd:.2f}", ids=codes(spending.reserved))
 
-    def settle(self, run_id: str, spent_usd: float | None) -> None:
-        """Count what a session has spent in place of what it could; None: that is not known, so all of it counts."""
-        reserved = self._reserved.pop(run_id, 0.0)
+    def settle(self, run_id: str, cost_usd: float | None) -> None:
+        """Count what a session has spent in place of what it could.
+
+        Args:
+            run_id: The run of the session.
+            cost_usd: What the run has cost in all; None: that is not known, so all that was reserved counts.
+        """
         if self.limit_usd is not None:
-            self.spent_usd += reserved if spent_usd is None else max(0.0, spent_usd)
+            with self._book.changed() as spending:
+                settle(spending, run_id, cost_usd)
+
+    def close(self) -> None:
+        """Let other servers know that no session of this one is at work any more."""
+        self._book.close()

@@ -128,8 +128,9 @@ async def _serve(plan: ServerPlan, options: McpServeOptions) -> int:
         transport, place = StdioTransport(), "stdin and stdout"
     runs = ServedRuns(plan)
     if not options.quiet:
-        total = "" if plan.max_total_usd is None else f", at most ${plan.max_total_usd:.2f} for all of them"
-        say(f"MCP server on {place}\n  runs in {plan.settings.workspace}, at most {options.max_runs} at a time{total}")
+        say(f"MCP server on {place}\n  runs in {plan.settings.workspace}, at most {options.max_runs} at a time")
+        if plan.max_total_usd is not None:
+            say(f"  at most ${plan.max_total_usd:.2f} a day for all of them, ${runs.total.spent_usd:.2f} spent today")
     ended = ServerEnding(transport.end)
     with ended.by_signals():
         try:

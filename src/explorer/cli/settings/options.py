@@ -268,7 +268,7 @@ class McpServeOptions(RunOptions):
         Parameter(
             name="--max-total-cost",
             metavar="USD",
-            help="Maximum cost of all runs of this server together, while it runs; `none`: each run has its own limit.",
+            help="Maximum cost of a day's runs by all servers of this workspace; `none`: each run has its own limit.",
         ),
     ] = "none"
     approval_wait: Annotated[

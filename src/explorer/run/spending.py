@@ -1,0 +1,178 @@
+"""What the servers of a workspace have spent today, in a file that all their processes share.
+
+A client such as an editor starts a server for each of its windows, so a limit of one process alone is none.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from explorer.schema.errors import ToolError
+from explorer.text.rendering import inline, own
+from explorer.workspace.private import FILE_MODE, make_private_folder, write_private
+
+FOLDER = "spending"
+PATIENCE_S = 10.0
+"""Seconds to wait for another process that looks at the file."""
+
+
+class Reserved(BaseModel):
+    """What a session at work may spend."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    holder: str
+    """The server process that it belongs to."""
+    usd: float
+    before_usd: float
+    """What its run had cost before."""
+
+
+class Spending(BaseModel):
+    """What is spent of a day's limit, and what may still be."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    day: str = ""
+    spent_usd: float = 0.0
+    reserved: dict[str, Reserved] = Field(default_factory=dict[str, Reserved])
+    """By the id of the run."""
+
+    @property
+    def reserved_usd(self) -> float:
+        """What all sessions at work may spend."""
+        return sum(one.usd for one in self.reserved.values())
+
+
+def local_day() -> str:
+    """Return the day on this machine's clock."""
+    return f"{datetime.now().astimezone():%Y-%m-%d}"
+
+
+class SpendingBook:
+    """The spending of a workspace's servers."""
+
+    def __init__(
+        self,
+        state_dir: Path | None,
+        workspace: Path,
+        cost_of: Callable[[str], float | None],
+        today: Callable[[], str] = local_day,
+    ) -> None:
+        """Take the place.
+
+        Args:
+            state_dir: The user's state folder; None: this process keeps the book for itself.
+            workspace: The folder of the runs.
+            cost_of: Returns what a run has cost in all, by its id; None: that cannot be known.
+            today: Returns the day.
+        """
+        name = hashlib.sha256(str(workspace.resolve()).encode()).hexdigest()[:40]
+        self._path = state_dir / FOLDER / f"{name}.json" if state_dir is not None else None
+        self._cost_of = cost_of
+        self._today = today
+        self._own = Spending()
+        self.holder = secrets.token_hex(8)
+        self._mark: FileLock | None = None
+        """Held as long as this process lives, so that others know whether its reservations still count."""
+
+    @contextmanager
+    def changed(self) -> Generator[Spending]:
+        """Yield today's spending; what is changed in it is kept, unless the block fails.
+
+        Raises:
+            ToolError: The file is damaged, or cannot be read or written.
+        """
+        if self._path is None:
+            self._begin_day(self._own)
+            yield self._own
+            return
+        try:
+            make_private_folder(self._path.parent)
+            with FileLock(self._path.with_suffix(".lock"), timeout=PATIENCE_S, mode=FILE_MODE):
+                self._hold()
+                spending = _read(self._path)
+                self._settle_ended(spending)
+                self._begin_day(spending)
+                yield spending
+                _write(self._path, spending)
+        except (OSError, Timeout) as error:
+            words = "the limit of all runs of this workspace's servers cannot be kept: {error}"
+            raise ToolError(own(words, error=inline(str(error)))) from error
+
+    def _begin_day(self, spending: Spending) -> None:
+        """Count anew on a new day; what is at work then may still be spent, and so counts for it."""
+        today = self._today()
+        if spending.day != today:
+            spending.day, spending.spent_usd = today, 0.0
+
+    def _hold(self) -> None:
+        if self._mark is None and self._path is not None:
+            mark = FileLock(self._path.parent / f"{self.holder}.holder", blocking=False, mode=FILE_MODE)
+            mark.acquire()
+            self._mark = mark
+
+    def _settle_ended(self, spending: Spending) -> None:
+        """Count what the sessions of processes that are gone have spent, as their runs' journals say."""
+        for holder in {one.holder for one in spending.reserved.values()} - {self.holder}:
+            if self._is_alive(holder):
+                continue
+            for run_id, one in [*spending.reserved.items()]:
+                if one.holder == holder:
+                    settle(spending, run_id, self._cost_of(run_id))
+
+    def _is_alive(self, holder: str) -> bool:
+        assert self._path is not None
+        path = self._path.parent / f"{holder}.holder"
+        lock = FileLock(path, blocking=False, mode=FILE_MODE)
+        try:
+            lock.acquire()
+        except Timeout:
+            return True
+        path.unlink(missing_ok=True)
+        lock.release()
+        return False
+
+    def close(self) -> None:
+        """Let others know that this process has no session at work any more."""
+        if self._mark is not None and self._path is not None:
+            (self._path.parent / f"{self.holder}.holder").unlink(missing_ok=True)
+            self._mark.release()
+            self._mark = None
+
+
+def settle(spending: Spending, run_id: str, cost_usd: float | None) -> None:
+    """Count what a session has spent in place of what it could.
+
+    Args:
+        spending: The book.
+        run_id: The run of the session.
+        cost_usd: What the run has cost in all; None: that is not known, so all that was reserved counts.
+    """
+    reserved = spending.reserved.pop(run_id, None)
+    if reserved is not None:
+        spent = reserved.usd if cost_usd is None else cost_usd - reserved.before_usd
+        spending.spent_usd += max(0.0, spent)
+
+
+def _read(path: Path) -> Spending:
+    try:
+        return Spending.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return Spending()
+    except ValidationError as error:
+        words = "{path} is damaged, so it is not known what is left of today's limit; the user can remove it"
+        raise ToolError(own(words, path=inline(str(path)))) from error
+
+
+def _write(path: Path, spending: Spending) -> None:
+    new = path.with_suffix(".new")
+    new.unlink(missing_ok=True)
+    write_private(new, spending.model_dump_json(indent=1).encode())
+    new.replace(path)
