@@ -201,7 +201,7 @@ def test_the_cost_of_all_runs_together_is_bounded(tmp_path: Path) -> None:
         assert refused["isError"]
         assert "with a higher --max-total-cost" in refused["content"][0]["text"]
         close_input(server)
-        assert "at most $0.01 for all of them" in server.end()[2]
+        assert "at most $0.01 a day for all of them, $0.00 spent today" in server.end()[2]
     assert not list((tmp_path / "workspace").glob("2*"))
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from explorer.reports.library import StoredReport
 from explorer.reports.library_page import ReportFields
-from explorer.run.known_stories import repeated_stories, repetition_problem
+from explorer.run.known_stories import repeated_stories, repetition_problem, without_repeated
 from explorer.schema.events import Source
 
 WHEN = datetime(2026, 3, 16, 9, tzinfo=UTC)
@@ -39,6 +39,7 @@ def test_a_story_under_a_heading_is_written_up() -> None:
     """By the link to its discussion or its article, or by a citation of either; new and other stories are not."""
     assert repeated(f"# Day\n\n## Ropes\n\nThey hold ([talk]({ITEM})).\n") == ["by-id.md"]
     assert repeated("# Day\n\n## Ropes\n\nThey hold [S1].\n") == ["by-address.md"]
+    assert repeated(f"# Day\n\n## Ropes\n\nThey hold: {ITEM}.\n") == repeated(f"## 绳\n\n见 {ITEM}。\n") == ["by-id.md"]
     assert repeated("# Day\n\n## Knots\n\nThey hold [S2], see https://news.ycombinator.com/item?id=8\n") == []
 
 
@@ -54,3 +55,41 @@ def test_the_problem_names_a_few_reports() -> None:
     assert problem is not None
     assert "2026-03-16/4.md and 2 more" in problem.message
     assert "append_report" in problem.message
+
+
+def left(draft: str, language: str = "en") -> str:
+    """What a draft of Tuesday becomes."""
+    return without_repeated(draft, SOURCES, LIBRARY, "tuesday", language)
+
+
+def test_a_story_of_an_earlier_day_is_taken_out() -> None:
+    """It becomes a line at the end, with the report that its reader knows; all else stays as it was."""
+    new = "## Knots\n\nNew [S2].\n"
+    draft = f"# Day\n\nTwo.\n\n## Ropes\n\nThey hold [S1].\n\n{new}"
+    expected = f"# Day\n\nTwo.\n\n{new}\n## Written up on an earlier day\n\n- by-address (`2026-03-16/by-address.md`)\n"
+    assert left(draft) == expected
+    assert left(f"# Day\n\n{new}") == f"# Day\n\n{new}"
+    assert "已在库中" in left(draft, "zh")
+
+
+def test_headings_that_then_head_nothing_go_too() -> None:
+    """A heading over known stories alone; one that has words of its own, or a new story below it, stays."""
+    story = f"### Ropes\n\nThey hold, {ITEM}.\n\n"
+    assert "## Old" not in left(f"# Day\n\n## Old\n\n{story}## Knots\n\nNew [S2].\n")
+    assert "## Old\n\nWords." in left(f"# Day\n\n## Old\n\nWords.\n\n{story}")
+    kept = left(f"# Day\n\n## Old\n\n{story}### Knots\n\nNew [S2].\n")
+    assert ("## Old" in kept, "### Knots" in kept, "### Ropes" in kept) == (True, True, False)
+
+
+def test_a_section_with_other_pages_is_marked() -> None:
+    """It may say something new of a known story; its reader sees which report they know already."""
+    marked = left("# Day\n\n## Ropes\nThey hold [S1], and knots too [S2].\n")
+    line = "*Written up on an earlier day: `2026-03-16/by-address.md`*"
+    assert marked == f"# Day\n\n## Ropes\n\n{line}\n\nThey hold [S1], and knots too [S2].\n"
+
+
+def test_between_fences_nothing_is_taken_out() -> None:
+    """What looks like a heading there is none, and half a fence would swallow the rest: such a draft is marked."""
+    draft = "# Day\n\n## Ropes\n\nThey hold [S1].\n\n~~~\n## no heading\n~~~\n"
+    assert "They hold [S1]." in left(draft)
+    assert "*Written up on an earlier day:" in left(draft)

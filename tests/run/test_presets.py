@@ -128,6 +128,22 @@ async def test_hn_news_has_no_story_of_yesterday_on_its_front_page(tmp_path: Pat
 
 
 @pytest.mark.slow
+async def test_hn_news_takes_out_what_is_repeated_all_the_same(tmp_path: Path) -> None:
+    """A writer that does not listen: the story of Monday is no section of Tuesday's page, and the run is complete."""
+    report = REPORT | {"title": "Halcyon-2", "story_id": "900000138"}
+    write = [says("", ("create_report", report)), written("report.md", NEWS), says("写好了。")]
+    await _day(tmp_path, MONDAY, [LISTS, helper("searcher"), helper("writer"), FINISH], write)
+    repeats = written("report.md", f"# 今日\n\n两个故事。\n\n{KNOWN}\n{OTHERS}")
+    second = await _day(tmp_path, MONDAY + timedelta(days=1), [LISTS, repeats, FINISH, FINISH], [])
+    assert [call.success for call in calls_in(second, "finish_exploration")] == [False, True]
+    assert (second.status, second.reason) == ("complete", "")
+    assert "助听器" not in second.report_text
+    assert "一台小型机又从纸带启动" in second.report_text
+    assert "## 已在库中，此前已报道\n\n- Halcyon-2 (`2026-03-16/" in second.report_text
+    assert "## 参考" in second.report_text, "the engine's own words are in the language of the preset"
+
+
+@pytest.mark.slow
 async def test_hn_news_ends_by_itself_when_nothing_is_interesting(tmp_path: Path) -> None:
     """The editor alone: two lists, a sentence with its source, a complete run, and no helper was paid."""
     run = await _day(tmp_path, MONDAY, [LISTS, written("report.md", QUIET), FINISH], [])

@@ -45,7 +45,7 @@ from explorer.text import rendering
 from explorer.text.citations import with_source_ids
 from explorer.text.frontmatter import with_frontmatter, without_frontmatter
 from explorer.text.rendering import own
-from explorer.text.words import phrase_language
+from explorer.text.words import phrase_language, phrases_in
 from explorer.workspace.access import DRAFT, REPORT
 from explorer.workspace.workspace import Workspace, sha256
 
@@ -89,6 +89,8 @@ class ReportOptions:
     """What a model said of its citations."""
     since: str = ""
     """A section on what changed since an earlier run, which goes below the references."""
+    amend: Callable[[str], str] = str
+    """Returns the writer's text as the report has it, before it is rendered."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ def _answered(
     words = ended.summary.strip()[:MAX_ANSWER_CHARS]
     found = _flaws(context, words)
     outcome = outcome_of(run_state, ended, EndReason(), found, "the answer")
-    language = report_options.language or phrase_language(words)
+    language = phrases_in(report_options.language, words)
     rendered = render(words, run_state.sources, language, workspace.exists)
     answer = _notice(run_state, workspace, outcome, language) + rendered.text
     verification = context.citations.check(with_source_ids(rendered.text))
@@ -187,8 +189,8 @@ def _written(
     """Write report.md and what a check of it found."""
     run_state, workspace = context.run_state, context.workspace
     question = run_state.started.question if run_state.started is not None else ""
-    words = report_options.language or phrase_language(question)
-    text += still_open(run_state, words)
+    words = phrases_in(report_options.language, question)
+    text = report_options.amend(text) + still_open(run_state, words)
     links = [link.source for link in further_links(run_state)]
     rendered = render(text, run_state.sources, words, workspace.exists, links)
     rendered = replace(rendered, text=rendered.text + report_options.since)

@@ -1,24 +1,33 @@
 """Stories that a report writes up although an earlier day has them, where the library has one report a story for good.
 
-The library itself refuses a second report. The front page of the day is a file like any other, so it is looked at here.
+The library itself refuses a second report. The front page of the day is a file like any other, so it is looked at here:
+a writer is told once, and what is in it then all the same is taken out, or marked, when the run's report is made.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from explorer.reports.library import StoredReport
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.schema.reasons import ErrorCode
-from explorer.text.citations import cited_ids
+from explorer.text.citations import CITATION, cited_ids
 from explorer.text.rendering import own
+from explorer.text.sanitize import single_line
 from explorer.text.urls import page_key
 
-HEADING = re.compile(r"^#{2,6} ", re.MULTILINE)
-"""Headings below a report's title: each begins what is written up as a story of its own."""
-ADDRESS = re.compile(r"https?://[^\s<>\"')\]]+")
+HEADING = re.compile(r"^(?=#{2,6} )", re.MULTILINE)
+"""The places of headings below a report's title: each begins what is written up as a story of its own."""
+FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+ADDRESS = re.compile(r"https?://[^\s<>\"')\]。，；：！？、）】》]*[^\s<>\"')\]。，；：！？、）】》.,;:!?*_]")
+"""An address in a text, without the punctuation behind it."""
 DISCUSSION = "https://news.ycombinator.com/item?id="
 MAX_NAMED = 5
+KNOWN = {"en": "Written up on an earlier day", "zh": "已在库中，此前已报道"}
+"""The heading of the list of what was taken out."""
+MARK = {"en": "Written up on an earlier day: {names}", "zh": "此前已报道：{names}"}
+"""What stands in a section that has something else, too."""
 
 
 def repeated_stories(
@@ -35,11 +44,102 @@ def repeated_stories(
         run_id: The run; what it wrote into the library itself is new.
     """
     written_up = {key for section in HEADING.split(draft)[1:] for key in _pages_of(section, sources)}
-    return [
-        one
-        for one in reports
-        if one.fields is not None and run_id not in one.fields.run and not written_up.isdisjoint(_pages_of_report(one))
-    ]
+    return [one for one in _earlier(reports, run_id) if not written_up.isdisjoint(_pages_of_report(one))]
+
+
+def _earlier(reports: Iterable[StoredReport], run_id: str) -> Iterator[StoredReport]:
+    """Yield the reports that a run wrote nothing of."""
+    return (one for one in reports if one.fields is not None and run_id not in one.fields.run)
+
+
+@dataclass
+class _Section:
+    """A heading of a draft with what follows it, up to the next one."""
+
+    text: str
+    repeated: Sequence[StoredReport]
+    """The earlier reports on the stories in it."""
+    has_other_pages: bool
+
+    @property
+    def level(self) -> int:
+        """The level of its heading."""
+        return len(self.text) - len(self.text.lstrip("#"))
+
+    @property
+    def is_heading_alone(self) -> bool:
+        """Whether nothing follows its heading."""
+        return not self.text.partition("\n")[2].strip()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all pages in it are of stories of earlier days."""
+        return bool(self.repeated) and not self.has_other_pages
+
+    def marked(self, language: str) -> str:
+        """Return its text, with the reports that its reader knows below the heading."""
+        if not self.repeated:
+            return self.text
+        head, _, rest = self.text.partition("\n")
+        names = ", ".join(f"`{one.name}`" for one in self.repeated)
+        line = f"*{MARK[language].format(names=names)}*"
+        return f"{head}\n\n{line}\n\n" + rest.removeprefix("\n")
+
+
+def without_repeated(
+    draft: str, sources: Mapping[str, Source], reports: Iterable[StoredReport], run_id: str, language: str
+) -> str:
+    """Return a draft without the sections on stories that the library had before the run.
+
+    They become a list at its end, with the names of the earlier reports. A section that cites other pages as well may
+    say something new, so it stays, with a line that names the earlier reports.
+
+    Args:
+        draft: The report, with citations of sources.
+        sources: The sources of the run.
+        reports: The library.
+        run_id: The run; what it wrote into the library itself is new.
+        language: The language of the fixed words: `en` or `zh`.
+    """
+    pages = [(one, frozenset(_pages_of_report(one))) for one in _earlier(reports, run_id)]
+    # What is between fences is no heading; a draft with fences keeps its text, and its sections are marked only.
+    beginning, *texts = HEADING.split(draft)
+    sections = [_section(text, frozenset(_pages_of(text, sources)), pages) for text in texts]
+    taken_out = set[int]() if FENCE.search(draft) else _known(sections)
+    kept = [one.marked(language) for number, one in enumerate(sections) if number not in taken_out]
+    gone = {one.name: one for number in sorted(taken_out) for one in sections[number].repeated}
+    text = "".join([beginning, *kept])
+    if not gone:
+        return text
+    lines = "\n".join(f"- {_title_of(one)} (`{one.name}`)" for one in gone.values())
+    return f"{text.rstrip()}\n\n## {KNOWN[language]}\n\n{lines}\n"
+
+
+def _section(text: str, keys: frozenset[str], pages: Sequence[tuple[StoredReport, frozenset[str]]]) -> _Section:
+    repeated = [(one, known) for one, known in pages if not known.isdisjoint(keys)]
+    others = keys.difference(*(known for _, known in repeated))
+    return _Section(text, [one for one, _ in repeated], bool(others))
+
+
+def _known(sections: Sequence[_Section]) -> set[int]:
+    """Return the numbers of the sections that have nothing but known stories, with headings that then head nothing."""
+    found = {number for number, one in enumerate(sections) if one.is_known}
+    for number in reversed(range(len(sections))):
+        one = sections[number]
+        below = list[int]()
+        for other in range(number + 1, len(sections)):
+            if sections[other].level <= one.level:
+                break
+            below.append(other)
+        if below and one.is_heading_alone and found.issuperset(below):
+            found.add(number)
+    return found
+
+
+def _title_of(report: StoredReport) -> str:
+    """Return a report's title as plain words: citations in it are of another run."""
+    title = report.fields.title if report.fields is not None else ""
+    return single_line(CITATION.sub("", title)).strip()
 
 
 def _pages_of(section: str, sources: Mapping[str, Source]) -> Iterator[str]:

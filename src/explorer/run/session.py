@@ -35,7 +35,7 @@ from explorer.run.finish import (
     was_shown,
 )
 from explorer.run.judge import JudgeAccount, ask_judge
-from explorer.run.known_stories import repeated_stories, repetition_problem
+from explorer.run.known_stories import repeated_stories, repetition_problem, without_repeated
 from explorer.run.resources import RunResources
 from explorer.run.run_facts import QUICK, run_facts
 from explorer.run.session_context import SessionContext
@@ -53,6 +53,7 @@ from explorer.schema.events import (
 from explorer.schema.reasons import EndCause, EndReason, ErrorCode, NoteReason, limit_reached
 from explorer.schema.tool import Tool
 from explorer.text.rendering import ModelText, by_user, own, render
+from explorer.text.words import phrases_in
 from explorer.tools.finish import AnswerTool, FinishTool
 from explorer.workspace.access import REPORT
 from explorer.workspace.source_store import SourceStore
@@ -119,7 +120,7 @@ class RunSession(SessionContext):
         """
         judged = await self._judge(resources, budget)
         since = story_section(self.folder, self.settings.since_run, self.run_state)
-        report_options = ReportOptions(self.settings.language, judged, since)
+        report_options = ReportOptions(self.settings.language, judged, since, self._without_repeated)
         conclusion = finish_run(self.report_context, ended, cut, report_options)
         await record_moved(self.run_state, self.workspace, self.record)
         self._account_for(conclusion)
@@ -270,6 +271,13 @@ class RunSession(SessionContext):
         past = self.past()
         draft, reports = self.workspace.read_text(REPORT), past.library.stored_reports()
         return repetition_problem(repeated_stories(draft, self.run_state.sources, reports, past.run))
+
+    def _without_repeated(self, draft: str) -> str:
+        """Return a report without stories of earlier days, where the library has each story once."""
+        if self.settings.library != "once":
+            return draft
+        past, language = self.past(), phrases_in(self.settings.language, draft)
+        return without_repeated(draft, self.run_state.sources, past.library.stored_reports(), past.run, language)
 
     def _missing_answer(self) -> ToolError | None:
         """Return why the run cannot end yet, where a program waits for an answer in its form."""

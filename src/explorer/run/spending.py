@@ -34,7 +34,7 @@ class Reserved(BaseModel):
     """What its run had cost before."""
 
 
-class Spending(BaseModel):
+class DaySpending(BaseModel):
     """What is spent of a day's limit, and what may still be."""
 
     model_config = ConfigDict(extra="forbid")
@@ -77,13 +77,13 @@ class SpendingBook:
         self._path = state_dir / FOLDER / f"{name}.json" if state_dir is not None else None
         self._cost_of = cost_of
         self._today = today
-        self._own = Spending()
+        self._own = DaySpending()
         self.holder = secrets.token_hex(8)
         self._mark: FileLock | None = None
         """Held as long as this process lives, so that others know whether its reservations still count."""
 
     @contextmanager
-    def changed(self) -> Generator[Spending]:
+    def changed(self) -> Generator[DaySpending]:
         """Yield today's spending; what is changed in it is kept, unless the block fails.
 
         Raises:
@@ -106,7 +106,7 @@ class SpendingBook:
             words = "the limit of all runs of this workspace's servers cannot be kept: {error}"
             raise ToolError(own(words, error=inline(str(error)))) from error
 
-    def _begin_day(self, spending: Spending) -> None:
+    def _begin_day(self, spending: DaySpending) -> None:
         """Count anew on a new day; what is at work then may still be spent, and so counts for it."""
         today = self._today()
         if spending.day != today:
@@ -118,7 +118,7 @@ class SpendingBook:
             mark.acquire()
             self._mark = mark
 
-    def _settle_ended(self, spending: Spending) -> None:
+    def _settle_ended(self, spending: DaySpending) -> None:
         """Count what the sessions of processes that are gone have spent, as their runs' journals say."""
         for holder in {one.holder for one in spending.reserved.values()} - {self.holder}:
             if self._is_alive(holder):
@@ -147,7 +147,7 @@ class SpendingBook:
             self._mark = None
 
 
-def settle(spending: Spending, run_id: str, cost_usd: float | None) -> None:
+def settle(spending: DaySpending, run_id: str, cost_usd: float | None) -> None:
     """Count what a session has spent in place of what it could.
 
     Args:
@@ -161,17 +161,17 @@ def settle(spending: Spending, run_id: str, cost_usd: float | None) -> None:
         spending.spent_usd += max(0.0, spent)
 
 
-def _read(path: Path) -> Spending:
+def _read(path: Path) -> DaySpending:
     try:
-        return Spending.model_validate_json(path.read_bytes())
+        return DaySpending.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        return Spending()
+        return DaySpending()
     except ValidationError as error:
         words = "{path} is damaged, so it is not known what is left of today's limit; the user can remove it"
         raise ToolError(own(words, path=inline(str(path)))) from error
 
 
-def _write(path: Path, spending: Spending) -> None:
+def _write(path: Path, spending: DaySpending) -> None:
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
     write_private(new, spending.model_dump_json(indent=1).encode())

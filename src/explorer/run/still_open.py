@@ -28,15 +28,14 @@ def still_open(run_state: RunState, language: str) -> str:
 
     Args:
         run_state: The run.
-        language: The language of its fixed words.
+        language: The language of its fixed words: `en` or `zh`.
     """
     has_assessments = bool(run_state.plan.assessed)
     seen = {QuestionProgress.LOOKED_UP} if not has_assessments else set[QuestionProgress]()
     shown = [one for one in run_state.plan.unanswered if one.progress not in seen]
     if not shown:
         return ""
-    words = "zh" if language.lower().startswith("zh") else "en"
-    return "\n".join(["", f"## {HEADING[words]}", "", *(_line(one, words) for one in shown), ""])
+    return "\n".join(["", f"## {HEADING[language]}", "", *(_line(one, language) for one in shown), ""])
 
 
 def _line(one: QuestionFacts, language: str) -> str:

@@ -1,6 +1,6 @@
 """One limit of money over all sessions of a day that a workspace's servers start: each reserves what it may spend."""
 
-from explorer.run.spending import Reserved, Spending, SpendingBook, settle
+from explorer.run.spending import DaySpending, Reserved, SpendingBook, settle
 from explorer.schema.errors import ToolError
 from explorer.text.rendering import ModelText, code, codes, own
 
@@ -47,7 +47,7 @@ class TotalCost:
             spending.reserved[run_id] = Reserved(holder=self._book.holder, usd=allowed, before_usd=before_usd)
         return allowed
 
-    def _refusal(self, run_id: str, spending: Spending) -> ModelText:
+    def _refusal(self, run_id: str, spending: DaySpending) -> ModelText:
         spent = own(
             "run {id} is not started: ${limit} is the limit of all runs together that servers of this workspace start "
             "in a day, and ${spent} is spent",

@@ -66,6 +66,19 @@ def phrase_language(text: str) -> str:
     return "zh" if len(HAN_LETTER.findall(text)) * 3 > sum(1 for _ in LETTER.finditer(text)) else "en"
 
 
+def phrases_in(language: str, text: str) -> str:
+    """Return the language of phrases that the engine adds: `zh` or `en`.
+
+    Args:
+        language: The language that the user set, by a name or a code: `zh-CN`, `Chinese`, `中文`; empty: none.
+        text: The text that decides where none is set.
+    """
+    if not language:
+        return phrase_language(text)
+    name = language.strip().lower()
+    return "zh" if name.startswith("zh") or "chinese" in name or HAN_LETTER.search(name) else "en"
+
+
 def is_stop_word(word: str) -> bool:
     """Return whether a word, or a pair of Chinese characters, does not show what a text is about."""
     return word.lower() in STOP_WORDS or word in STOP_PAIRS or not STOP_CHARACTERS.isdisjoint(word)
