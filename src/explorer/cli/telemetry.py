@@ -3,12 +3,14 @@
 import base64
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from loguru import logger
 
 from explorer.cli.session import Session
+from explorer.observe.tracing import Collector, Tracing
 from explorer.schema.events import JournalRecord
 from explorer.schema.settings import Settings
 
@@ -24,16 +26,9 @@ def traced(session: Session, settings: Settings) -> Session:
         session: Not yet driven.
         settings: Those of now: where earlier sessions of the run sent their spans does not matter.
     """
-    url = traces_url(settings)
-    if not url:
+    tracing, tap = tracing_to(settings, session.screen.say), session.tap
+    if tracing is None:
         return session
-    if not _is_usable(url):
-        session.screen.say(REFUSED)
-        return session
-    from explorer.observe.tracing import Collector, Tracing  # noqa: PLC0415 - not needed where no collector is configured
-
-    url, headers = with_login(url, read_headers(settings.secrets.otlp_headers.get_secret_value()))
-    tracing, tap = Tracing(Collector(url, headers, settings.network), session.screen.say), session.tap
 
     def observe(record: JournalRecord) -> None:
         if tap is not None:
@@ -41,6 +36,23 @@ def traced(session: Session, settings: Settings) -> Session:
         tracing.observe(record)
 
     return replace(session, tap=observe, tap_past=tracing.catch_up, on_record=tracing.open)
+
+
+def tracing_to(settings: Settings, warn: Callable[[str], None]) -> Tracing | None:
+    """Return what sends the spans of one session of a run; None where no collector is configured.
+
+    Args:
+        settings: With the collector.
+        warn: Gets one line when the address cannot be used, and one when spans are lost.
+    """
+    url = traces_url(settings)
+    if not url:
+        return None
+    if not _is_usable(url):
+        warn(REFUSED)
+        return None
+    url, headers = with_login(url, read_headers(settings.secrets.otlp_headers.get_secret_value()))
+    return Tracing(Collector(url, headers, settings.network), warn)
 
 
 def traces_url(settings: Settings) -> str:

@@ -18,6 +18,7 @@ from loguru import logger
 from explorer.journal.control import Inbox
 from explorer.journal.listing import find_run, free_run_id, is_running, read_records, run_folders
 from explorer.journal.run_state import RunState
+from explorer.observe.tracing import Tracing
 from explorer.reports.earlier import PastRun, past_runs
 from explorer.run.run import RunHooks, RunResult, StopSignal, resume, start
 from explorer.run.spending import SpendingBook
@@ -82,6 +83,8 @@ class ServerPlan:
     """Why runs stop when the server ends."""
     approval_wait_s: float = 0.0
     """How long a call that a rule asks about waits for an answer; 0: it is refused at once."""
+    tracing: Callable[[], Tracing | None] = lambda: None
+    """Makes what sends the spans of one session of a run; None: none are sent."""
     max_total_usd: float | None = None
     """What all runs together may cost that servers of the workspace start in a day; None: there is no such limit."""
 
@@ -266,8 +269,12 @@ class ServedRuns:
             if not begun.done():
                 begun.set_result(None)
 
+        tracing = self._plan.tracing()
+
         def observe(record: JournalRecord) -> None:
             self.calls.note(folder.name, record.event)
+            if tracing is not None:
+                tracing.observe(record)
             if acknowledges(record.event):
                 begin()
 
@@ -275,7 +282,8 @@ class ServedRuns:
         stop = StopSignal()
         hooks = self._plan.hooks()
         approve = self.calls.asker(folder.name, begin) or hooks.approve
-        session = work(replace(hooks, observe=observe, stop=stop, approve=approve))
+        hooks = replace(hooks, observe=observe, stop=stop, approve=approve)
+        session = work(hooks) if tracing is None else _traced(work(replace(hooks, catch_up=tracing.catch_up)), tracing)
         task = asyncio.ensure_future(self._settled(folder, session))
         self._at_work[folder.name] = _RunAtWork(task, stop)
         task.add_done_callback(partial(self._note_end, folder.name))
@@ -320,6 +328,17 @@ class ServedRuns:
             run.task.cancel()
         await self.ended()
         self.total.close()
+
+
+async def _traced(session: Coroutine[Any, Any, RunResult], tracing: Tracing) -> RunResult:
+    """Do the work of a session, and send its spans meanwhile."""
+    async with tracing.open():
+        try:
+            return await session
+        except ExplorerError as error:
+            failed = error
+    # Outside of what sends: an error that leaves its group would come out wrapped.
+    raise failed
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from explorer.cli.secrecy import keep_secret
 from explorer.cli.session import crash_point
 from explorer.cli.settings.configuration import Configuration, configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, MCP_SERVE, CommonOptions, McpServeOptions
-from explorer.cli.telemetry import show_logs
+from explorer.cli.telemetry import show_logs, tracing_to
 from explorer.run.run import RunHooks
 from explorer.run.served import ServedRuns, ServerPlan
 from explorer.schema.errors import ConfigError
@@ -58,6 +58,7 @@ def serve(*, options: McpServeOptions = MCP_SERVE) -> int:
         options.max_runs,
         MCP_ENDED,
         wait_s or 0.0,
+        lambda: tracing_to(configuration.settings, say),
         total_usd,
     )
     return asyncio.run(_serve(plan, options))

@@ -86,6 +86,7 @@ def serve_runs(configuration: Configuration, options: ServeOptions, question: st
 async def _serve(configuration: Configuration, options: ServeOptions, tools: list[Tool[Any]], question: str) -> int:
     from explorer.cli.launch import LastResort, settings_to_continue  # noqa: PLC0415 - the engine is loaded with it
     from explorer.cli.session import crash_point  # noqa: PLC0415 - the same
+    from explorer.cli.telemetry import tracing_to  # noqa: PLC0415 - the same
     from explorer.run.run import RunHooks  # noqa: PLC0415 - the same
     from explorer.server.app import build_site  # noqa: PLC0415 - the same
     from explorer.server.listening import PageServer, open_socket  # noqa: PLC0415 - the same
@@ -104,6 +105,7 @@ async def _serve(configuration: Configuration, options: ServeOptions, tools: lis
         lambda folder: settings_to_continue(folder, configuration),
         options.max_runs,
         SERVER_ENDED,
+        tracing=lambda: tracing_to(configuration.settings, say),
     )
     runs = ServedRuns(plan)
     site = build_site(runs, access, fleet_of(configuration.settings))
