@@ -20,7 +20,9 @@ from explorer.schema.events import RoleLoaded, RunStarted, SessionConfigured, To
 from explorer.schema.messages import JsonObject, Request, Turn, UserText
 from explorer.schema.settings import Settings
 from explorer.schema.tool import ToolResult, tool
-from sources.loopback import replaying
+from sources.hn_site import hn_routes
+from sources.loopback import serving
+from sources.reddit_site import SECRET, api_routes
 
 MONDAY = datetime(2026, 3, 16, 9, 0, tzinfo=UTC)
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -154,14 +156,14 @@ async def test_hn_news_ends_by_itself_when_nothing_is_interesting(tmp_path: Path
 @pytest.mark.slow
 async def test_reddit_hn_reads_both_platforms(tmp_path: Path) -> None:
     """A listener for each, in one turn, through the services' own wires; the report cites a thread of both."""
-    with replaying("--reddit", "oauth") as url:
+    with serving(hn_routes()) as news, serving(api_routes()) as reddit:
         variables = {
-            "EXPLORER_HN_API_URL": f"{url}/v0",
-            "EXPLORER_HN_SEARCH_URL": f"{url}/api/v1",
-            "EXPLORER_REDDIT_URL": url,
+            "EXPLORER_HN_API_URL": f"{news.url}/v0",
+            "EXPLORER_HN_SEARCH_URL": f"{news.url}/api",
+            "EXPLORER_REDDIT_URL": reddit.url,
             "EXPLORER_ALLOW_HOSTS": "127.0.0.1",
             "REDDIT_CLIENT_ID": "app",
-            "REDDIT_CLIENT_SECRET": "secret",
+            "REDDIT_CLIENT_SECRET": SECRET,
         }
         both = [("call_agent", {"agent_type": "listener", "task_description": f"Read {n}."}) for n in ("hn", "reddit")]
         scripts: dict[str, Sequence[Turn] | Script] = {
@@ -175,8 +177,8 @@ async def test_reddit_hn_reads_both_platforms(tmp_path: Path) -> None:
     assert [call.success for call in calls_in(run, "get_reddit_posts")] == [True]
     assert (run.status, run.reason) == ("complete", "")
     references = run.report_text.partition("## References")[2]
-    assert "news.ycombinator.com/item?id=26312516" in references
-    assert "reddit.com/r/" in references
+    assert "news.ycombinator.com/item?id=10" in references
+    assert "reddit.com/r/kites/comments/p1" in references
 
 
 def _listen(request: Request) -> Turn:
@@ -184,11 +186,9 @@ def _listen(request: Request) -> Turn:
     asked = request.history[0]
     of_reddit = isinstance(asked, UserText) and "Read reddit." in asked.said
     posts: tuple[str, JsonObject] = (
-        ("get_reddit_posts", {"subreddit": "netsec"}) if of_reddit else ("get_hn_stories", {})
+        ("get_reddit_posts", {"subreddit": "kites"}) if of_reddit else ("get_hn_stories", {})
     )
-    post = (
-        {"platform": "reddit", "post_id": "3hahrw"} if of_reddit else {"platform": "hackernews", "post_id": "26312516"}
-    )
+    post = {"platform": "reddit", "post_id": "p1"} if of_reddit else {"platform": "hackernews", "post_id": "10"}
     return [says("", posts), says("", ("get_comments", {**post, "limit": 5})), says("Heard.")][done]
 
 
