@@ -110,6 +110,19 @@ def test_the_list(here: Explorer, tmp_path: Path) -> None:
     assert "abcdefgh12345" not in page.stdout + done.stdout
 
 
+def test_a_file_of_the_command_is_kept_whole_and_has_to_be_seen(here: Explorer, tmp_path: Path) -> None:
+    """The server starts elsewhere, in a sandbox; a project's starts in the project's folder, and keeps its words."""
+    (tmp_path / "server.py").write_text("print('no server')")
+    words = ("mcp", "add", "notes", "--role", "searcher")
+    refused = here(*words, "--", "python", "server.py")
+    assert (refused.returncode, (tmp_path / ".config" / "explorer" / "config.toml").exists()) == (2, False)
+    assert f"does not show {tmp_path}/server.py to the server notes" in refused.stderr
+    assert f"--read {tmp_path}," in refused.stderr
+    added = here(*words, "--read", ".", "--", "python", "server.py")
+    assert f'args = ["{tmp_path}/server.py"]' in added.stdout
+    assert 'args = ["server.py"]' in here("mcp", "add", "ours", "--project", "--", "python", "server.py").stdout
+
+
 def test_what_is_added_is_listed_with_what_it_may_use(here: Explorer, tmp_path: Path) -> None:
     """Folders are kept as absolute paths, the file is private, and no entry is replaced."""
     (tmp_path / "posts").mkdir()

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from explorer.observe.formatting import one_line
 from explorer.run.mcp_roles import check_server_roles, roles_with
 from explorer.run.mcp_session import ServerOpener, check_installed
 from explorer.run.resources import load_roles
+from explorer.sandbox.selection import python_folders
 from explorer.schema.errors import ConfigError, NotFoundError, StorageError
 from explorer.schema.mcp import McpServer
 from explorer.schema.settings import Settings
@@ -108,7 +110,8 @@ def add_server(
     configuration = configured(options, passed_over)
     path = configuration.folder.path / TOML if options.project else user_file(os.environ)
     is_address = place.startswith(("http://", "https://"))
-    fields: dict[str, object] = {"url": place} if is_address else {"command": place, "args": list(args)}
+    words = [place, *args] if is_address or options.project else [_whole(word) for word in (place, *args)]
+    fields: dict[str, object] = {"url": place} if is_address else {"command": words[0], "args": words[1:]}
     given = {
         "roles": list(options.role),
         "env": list(options.env),
@@ -123,6 +126,8 @@ def add_server(
     if name in entries_of(path, content, TABLE):
         raise ConfigError(f"{path} has an MCP server {name!r} already", hint=f"edit {path}")
     server = server_of_entry(name, fields, path, os.environ)
+    if not options.project:  # a project's server sees its project
+        _check_files_are_seen(server)
     check_server_roles(load_roles(configuration.settings), [server])
     lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in fields.items())
     entry = f"[{TABLE}.{name}]\n{lines}\n"
@@ -136,6 +141,27 @@ def add_server(
     first = "; first trust the folder: explorer trust" if options.project else ""
     say(f"  → see its tools: explorer mcp test {name}{first}")
     return 0
+
+
+def _whole(word: str) -> str:
+    """Return a word of a command; the path of a file that is here as a whole one: the server starts elsewhere."""
+    is_here = not word.startswith("-") and Path(word).is_file()
+    return str(Path(word).absolute()) if is_here else word
+
+
+def _check_files_are_seen(server: McpServer) -> None:
+    """Check that a server's sandbox shows it the files that its command names.
+
+    Raises:
+        ConfigError: It does not, so the server could not start.
+    """
+    folders = [*server.paths(server.read), *server.paths(server.write), *python_folders(), Path("/usr")]
+    for word in server.args if server.is_local else ():
+        path = server.base / word
+        if path.is_file() and not any(path.is_relative_to(folder) for folder in folders):
+            flags = f"--read {shlex.quote(str(path.parent))}, or --write where it keeps files there"
+            problem = f"the sandbox does not show {path} to the server {server.name}"
+            raise ConfigError(problem, hint=f"add {flags}")
 
 
 def _write(path: Path, content: bytes) -> None:
