@@ -20,6 +20,7 @@ from explorer.agents.roles import built_in_roles
 from explorer.agents.run_rules import Model
 from explorer.journal.journal import Journal
 from explorer.journal.run_state import RunState
+from explorer.journal.store import JournalStore, NoStore
 from explorer.llm.retry import OnFailure, WaitLimits
 from explorer.run.resources import RunResources, open_resources
 from explorer.run.run import RunHooks, start
@@ -183,7 +184,14 @@ class Variant(StrEnum):
     """Every request has the whole history, as the loops it is compared with send it."""
 
 
-async def play(scenario: Scenario, wire: str, url: str, folder: Path, variant: Variant = Variant.WHOLE) -> JsonObject:
+async def play(  # noqa: PLR0913, PLR0917 - what a cell is made of
+    scenario: Scenario,
+    wire: str,
+    url: str,
+    folder: Path,
+    variant: Variant = Variant.WHOLE,
+    store: JournalStore | None = None,
+) -> JsonObject:
     """One whole run; returns what its records told.
 
     Raises:
@@ -193,7 +201,8 @@ async def play(scenario: Scenario, wire: str, url: str, folder: Path, variant: V
     settings = settings_for(scenario, wire, url, folder)
     question = scenario.opening(LEAD, 0)
     if variant is Variant.WHOLE:
-        result = await start(question, settings, RunHooks(tools=TOOLS, observe=watch.see, run_id=RUN))
+        hooks = RunHooks(tools=TOOLS, observe=watch.see, run_id=RUN, store=store or NoStore())
+        result = await start(question, settings, hooks)
         assert result.status is Status.COMPLETE, f"the run ended {result.status}: {result.reason}"
         status = result.status
     else:

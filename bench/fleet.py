@@ -1,9 +1,11 @@
 """A fleet under kills: many offline runs on several workers, a worker killed every few seconds, and what is lost.
 
     uv run python bench/fleet.py [--runs 200] [--workers 4] [--kill-every 3] [--database URL] [--json]
+    uv run python bench/fleet.py --overhead [--scenario fan-out-100] [--repeat 5] [--database URL] [--json]
 
 Each run explores the bundled sample day. At the end each report is compared with that of a run that nothing disturbed,
-and each journal is searched for a tool's effect or a model's turn that is there twice.
+and each journal is searched for a tool's effect or a model's turn that is there twice. `--overhead` measures instead
+what a step costs with the store in the database (`fleet_overhead.py`).
 """
 
 import argparse
@@ -64,15 +66,27 @@ def main() -> int:
     parser.add_argument("--kill-every", type=float, default=3.0, help="seconds; 0: no kills")
     parser.add_argument("--database", default="", help="default: a file")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--overhead", action="store_true", help="CPU of a step with the store in the database")
+    parser.add_argument("--scenario", default="fan-out-100")
+    parser.add_argument("--repeat", type=int, default=5)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         url = given.database or f"sqlite:///{folder}/queue.sqlite"
+        if given.overhead:
+            from fleet_overhead import overhead  # noqa: PLC0415 - it needs the other files of the bench
+
+            _show(asdict(overhead(url, given.scenario, given.repeat)), is_json=given.json)
+            return 0
         figures = under_kills(Path(folder), url, given.runs, given.workers, given.kill_every)
-    if given.json:
-        print(json.dumps(asdict(figures)))
-    else:
-        print("\n".join(f"{name.replace('_', ' '):>18}  {value}" for name, value in asdict(figures).items()))
+    _show(asdict(figures), is_json=given.json)
     return 0 if figures.equal == figures.done == figures.runs and figures.effects_twice == 0 else 1
+
+
+def _show(figures: dict[str, object], *, is_json: bool) -> None:
+    if is_json:
+        print(json.dumps(figures))
+    else:
+        print("\n".join(f"{name.replace('_', ' '):>22}  {value}" for name, value in figures.items()))
 
 
 def under_kills(  # noqa: PLR0913, PLR0917 - what the measurement is made of

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
+from explorer.fleet.record_tables import record_tables
 from explorer.fleet.sqlite_clock import add_millisecond_clock
 from explorer.schema.errors import ConfigError, StorageError
 
@@ -72,6 +73,8 @@ WORKERS = sa.Table(
 )
 """One row a worker that has not ended; it is dead when `seen_at` is older than its lease."""
 
+BATCHES, CONTENTS, ORDERS = record_tables(METADATA)
+
 
 class FleetDatabase:
     """A connection to the database, with the fleet's tables in it.
@@ -117,7 +120,7 @@ class FleetDatabase:
             with self.engine.begin() as connection:
                 yield connection
         except SQLAlchemyError as error:
-            raise _described(error, self.place) from error
+            raise storage_error(error, self.place) from error
 
     def has_table(self, name: str, schema: str) -> bool:
         """Return whether there is a table; SQLite has no schemas.
@@ -167,7 +170,8 @@ def _driver_url(url: str) -> sa.URL:
         ) from error
 
 
-def _described(error: SQLAlchemyError, place: str) -> StorageError:
+def storage_error(error: SQLAlchemyError, place: str) -> StorageError:
+    """Return the error of a database that does not answer or refuses, in words."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     words = " ".join(str(cause).split())[:300] or type(cause).__name__
     return StorageError(

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from explorer.fleet.database import META, RUNS, WORKERS, FleetDatabase
+from explorer.fleet.database import META, ORDERS, RUNS, WORKERS, FleetDatabase
 from explorer.fleet.runs import PAUSED, FleetQueue, QueueState, Wanted
 
 MAX_DEATHS = 3
@@ -22,6 +22,7 @@ FORGOTTEN = 20
 LOST_LEASES = 3
 """A run that waits for longer than so many leases is looked up in the queue."""
 MAX_CHECKED = 100
+NO_LONGER_OURS = "another worker has the run now"
 SHARE_TRUSTED = 0.5
 """Share of a lease after a heartbeat for which a worker need not ask whether it still has its runs."""
 
@@ -134,6 +135,9 @@ class Leases:
                 workflow = self.queue.enqueue(connection, taken.run_id, row.priority)
                 back = sa.update(RUNS).where(RUNS.c.run_id == taken.run_id)
                 connection.execute(back.values(workflow=workflow, queued_at=self.database.now, ended_at=None))
+            elif row is not None:
+                # Later sessions must not obey words that were meant for this one.
+                connection.execute(sa.delete(ORDERS).where(ORDERS.c.run_id == taken.run_id))
             return row is not None
 
     def _still(self, taken: TakenRun) -> Sequence[sa.ColumnElement[bool]]:

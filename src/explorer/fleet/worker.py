@@ -4,11 +4,10 @@ The workflow engine hands runs out in threads of its own; the work itself is don
 """
 
 import asyncio
-import errno
 import os
 import secrets
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,14 +16,17 @@ from time import monotonic
 from dbos import DBOS, DBOSConfig, WorkflowSerializationFormat
 from loguru import logger
 
-from explorer.fleet.leases import SHARE_TRUSTED, Ending, LeaseLostError, Leases, TakenRun
+from explorer.fleet.leases import NO_LONGER_OURS, Ending, Leases, TakenRun
+from explorer.fleet.orders import deliver_orders
+from explorer.fleet.run_contents import ObjectStore
 from explorer.fleet.runs import QUEUE, WORKFLOW, WORKFLOW_VERSION, FleetQueue, QueueState, Wanted
+from explorer.fleet.stores import StoreKind, Stores
 from explorer.fleet.submitted import settings_of
 from explorer.journal.listing import is_run, is_run_id, is_running, read_records
 from explorer.journal.run_state import RunState
 from explorer.run.run import RunHooks, RunResult, StopSignal, resume, start
 from explorer.schema.errors import ConfigError, ExplorerError, StorageError
-from explorer.schema.events import JournalRecord, Status
+from explorer.schema.events import Status
 from explorer.schema.settings import Settings
 from explorer.text.sanitize import single_line
 from explorer.workspace.safe_open import remove_tree
@@ -37,7 +39,6 @@ LOOK_EVERY_S = 2.0
 LEASES_A_LOOK = 4
 STOPPED = "the worker stopped"
 CANCELLED = "cancelled in the queue"
-NO_LONGER_OURS = "another worker has the run now"
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,10 @@ class WorkerPlan:
     """Runs at the same time."""
     lease_s: float = 30.0
     """Seconds without a word after which others take the worker's runs."""
+    store: StoreKind = StoreKind.LOCAL
+    """Where the journals and files of runs are."""
+    objects: ObjectStore | None = None
+    """Where large files of runs are, with the store in the database."""
     is_until_empty: bool = False
     """Whether it ends when no run waits or is at work anywhere."""
     say: Callable[[str], None] = lambda _words: None
@@ -77,33 +82,6 @@ class _AtWork:
         self.task.cancel()
 
 
-@dataclass(frozen=True)
-class LeaseGuard:
-    """Lets the lines of a journal be written only while the run is this worker's.
-
-    For some seconds after a heartbeat that is known. A worker that was frozen for longer asks the database first.
-    """
-
-    leases: Leases
-    taken: TakenRun
-    now: Callable[[], float] = monotonic
-
-    def write(self, entries: Sequence[tuple[JournalRecord, bytes]], *, is_synced: bool) -> None:
-        """Refuse the lines of a run that may be another worker's.
-
-        Raises:
-            LeaseLostError: It is, or the database does not say.
-        """
-        if self.now() - self.leases.heard_at < SHARE_TRUSTED * self.leases.lease_s:
-            return
-        try:
-            is_ours = self.leases.has(self.taken)
-        except StorageError as error:
-            raise LeaseLostError(errno.ESTALE, f"nothing proves that the run is still ours: {error.message}") from error
-        if not is_ours:
-            raise LeaseLostError(errno.ESTALE, NO_LONGER_OURS)
-
-
 @dataclass
 class Worker:
     """One worker of the fleet. Use `work` once."""
@@ -119,6 +97,11 @@ class Worker:
     def leases(self) -> Leases:
         """What this worker may work on."""
         return Leases(self.queue, self.name, self.plan.lease_s)
+
+    @cached_property
+    def stores(self) -> Stores:
+        """Where journals and files of its runs are."""
+        return Stores(self.leases, self.plan.settings.workspace, self.plan.store, self.plan.objects)
 
     def end(self) -> None:
         """Take no further run, and give those at work back to the queue."""
@@ -140,6 +123,7 @@ class Worker:
                 await self._give_back()
                 await asyncio.to_thread(DBOS.destroy, workflow_completion_timeout_sec=5)
         finally:
+            await asyncio.to_thread(self.stores.close)
             await asyncio.to_thread(self.leases.leave)
 
     def _launch(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -187,6 +171,7 @@ class Worker:
                 at_work.cut(CANCELLED, Ending(QueueState.CANCELLED, reason=CANCELLED))
             elif wanted is Wanted.RETURN:
                 at_work.cut(STOPPED, Ending(QueueState.WAITING))
+        await asyncio.to_thread(deliver_orders, self.queue.database, self.plan.settings.workspace, list(self.at_work))
         taken = await asyncio.to_thread(self.leases.take_from_dead)
         await asyncio.to_thread(self.queue.drop, taken)
         if monotonic() - self._looked_up_at > self.plan.lease_s:
@@ -220,10 +205,24 @@ class Worker:
         ending = await self._ending(at_work)
         del self.at_work[run_id]
         if not at_work.is_lost:
-            await asyncio.to_thread(self.leases.settle, taken, ending)
+            await self._settle(taken, ending)
         words = NO_LONGER_OURS if at_work.is_lost else f"{ending.state} {ending.status or ending.reason}".strip()
         self.plan.say(single_line(f"{run_id}: {words}"))
         return words
+
+    async def _settle(self, taken: TakenRun, ending: Ending) -> None:
+        """Record how the work ended, as soon as the database answers."""
+        while True:
+            try:
+                await asyncio.to_thread(self.leases.settle, taken, ending)
+            except StorageError as error:
+                if self._ended.is_set():
+                    # The lease ends by itself, and another worker takes the run over.
+                    raise
+                logger.warning("{}", error.message)
+                await asyncio.sleep(POLL_S)
+            else:
+                return
 
     async def _ending(self, at_work: _AtWork) -> Ending:
         await asyncio.wait([at_work.task])
@@ -246,7 +245,8 @@ class Worker:
         while await asyncio.to_thread(is_running, folder):  # noqa: ASYNC110 - another process has the lock
             # A worker on this machine that was frozen, or is about to notice that its lease is over.
             await asyncio.sleep(POLL_S)
-        hooks = replace(self.plan.hooks(), run_id=taken.run_id, stop=stop, store=LeaseGuard(self.leases, taken))
+        store = await asyncio.to_thread(self.stores.open, taken)
+        hooks = replace(self.plan.hooks(), run_id=taken.run_id, stop=stop, store=store)
         records = await asyncio.to_thread(_records, folder)
         if records is None:
             result = await start(taken.question, settings_of(taken.settings, self.plan.settings), hooks)
@@ -257,6 +257,7 @@ class Worker:
         else:
             settings = settings_of(taken.settings, self.plan.settings_to_resume(folder))
             result = await resume(folder, settings, "", hooks)
+        await asyncio.to_thread(store.flush)
         return _ending_of(result)
 
 

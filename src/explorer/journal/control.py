@@ -55,6 +55,16 @@ class Inbox:
             StorageError: The folder cannot be written.
         """
         order = ControlMessage(f"{time_ns():020d}-{secrets.token_hex(3)}", kind, text)
+        self.put(order)
+        return order
+
+    def put(self, order: ControlMessage) -> None:
+        """Put an order here that was left elsewhere, durably.
+
+        Raises:
+            ConfigError: The text is too long.
+            StorageError: The folder cannot be written.
+        """
         content = json.dumps({"kind": order.kind, "text": order.text}, ensure_ascii=False).encode("utf-8", "replace")
         if len(content) > MAX_MESSAGE_BYTES:
             raise ConfigError(
@@ -71,7 +81,6 @@ class Inbox:
             temporary.rename(self._folder / f"{order.id}.json")
         except OSError as error:
             raise StorageError(f"the order could not be left in {self._folder}: {error.strerror}") from error
-        return order
 
     def waiting(self) -> list[ControlMessage]:
         """Return the orders not yet taken, oldest first; other files are skipped."""

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, m
 from explorer.schema.approval_setting import ApprovalRulesSetting
 from explorer.schema.approvals import RuleTexts
 from explorer.schema.errors import ConfigError
+from explorer.schema.fleet_settings import FleetSettings
 from explorer.schema.limits import DEPENDENT_LIMITS, Limits
 from explorer.schema.mcp import McpServer
 from explorer.schema.model_options import Effort, Price
@@ -62,7 +63,7 @@ NOT_RECORDED = ("secrets", "network", "cache_dir", "state_dir", "mcp", "skill_fo
 Extension = TypeVar("Extension", bound=ExtensionSettings)
 
 
-class Settings(Planning, BaseModel):
+class Settings(Planning, FleetSettings, BaseModel):
     """One run's settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

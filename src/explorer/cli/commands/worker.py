@@ -16,12 +16,15 @@ from explorer.cli.telemetry import show_logs
 from explorer.run.run import RunHooks
 from explorer.schema.errors import ConfigError
 from explorer.schema.setting import seconds
+from explorer.schema.settings import Settings
+from explorer.workspace.user_key import open_key
 
 if TYPE_CHECKING:
     from explorer.fleet.runs import FleetQueue
 
 MAX_CONCURRENCY = 200
 MIN_LEASE_S = 1.0
+DATABASE = "database"
 
 
 def worker(*, options: WorkerOptions = WORKER) -> int:
@@ -56,26 +59,39 @@ def _check(options: WorkerOptions) -> None:
 async def _work(
     queue: "FleetQueue", configuration: Configuration, options: WorkerOptions, hooks: Callable[[], RunHooks]
 ) -> int:
-    from explorer.fleet.worker import Worker, WorkerPlan  # noqa: PLC0415 - its packages are an extra
+    from explorer.fleet.objects import open_objects  # noqa: PLC0415 - its packages are an extra
+    from explorer.fleet.stores import agree_on_store  # noqa: PLC0415 - the same
+    from explorer.fleet.worker import Worker, WorkerPlan  # noqa: PLC0415 - the same
 
+    settings = configuration.settings
+    store = agree_on_store(queue.database, settings.fleet_store, open_key(settings.state_dir))
     plan = WorkerPlan(
         configuration.settings,
         hooks,
         lambda folder: settings_to_continue(folder, configuration),
         options.concurrency,
         _lease_s(options.lease),
+        store,
+        open_objects(settings.fleet_objects),
         options.until_empty,
         lambda words: say_unless_quiet(options, words),
     )
     one = Worker(queue, plan)
     say_unless_quiet(
-        options, f"worker {one.name}\n  queue {queue.database.place}\n  runs in {configuration.settings.workspace}"
+        options, f"worker {one.name}\n  queue {queue.database.place}\n  runs in {_place_of_runs(settings, store)}"
     )
     ended = ServerEnding(one.end)
     with ended.by_signals():
         await one.work()
     LastResort().begin(ended.code)
     return ended.code
+
+
+def _place_of_runs(settings: Settings, store: str) -> str:
+    """Return where a worker's runs are, for its first lines."""
+    return (
+        f"the database; folders made from it in {settings.workspace}" if store == DATABASE else str(settings.workspace)
+    )
 
 
 def _lease_s(raw: str) -> float:

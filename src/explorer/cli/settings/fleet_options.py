@@ -53,6 +53,7 @@ class WorkerOptions(RunOptions):
     lease: Annotated[
         str, Parameter(name="--lease", metavar="TIME", help="Others take its runs when it is silent for so long.")
     ] = "30s"
+    store: Annotated[str | None, flag_of("--store")] = None
 
 
 @Parameter(name="*")
