@@ -138,7 +138,7 @@ def write_run(workspace: Path, events: Sequence[AnyEvent]) -> Path:
 async def _measured(place: Path, asked: argparse.Namespace) -> WebFigures:
     folder = write_run(place / "workspace", list(large_run(asked.agents, asked.events)))
     size = (folder / ".explorer" / "journal.jsonl").stat().st_size / 1e6
-    command = [sys.executable, "-m", "explorer", "serve", "--model", "offline", "--port", "0"]
+    command = [sys.executable, "-m", "explorer", "serve", "--model", "offline", "--port", "0", "--token", "none"]
     environment = {"HOME": str(place), "PATH": os.environ["PATH"], "EXPLORER_SHELL": "off"}  # noqa: TID251 - a script
     with subprocess.Popen(command, cwd=place, env=environment, stderr=subprocess.PIPE, text=True) as server:  # noqa: ASYNC220 - nothing else runs
         try:

@@ -143,11 +143,19 @@ async def browsing(
     client: LLMClient | None = None,
     access: ServerAccess | None = None,
     fleet: AskFleet | None = None,
+    approval_wait_s: float = 0.0,
     **settings: Any,
 ) -> AsyncGenerator[Browser]:
     """A browser at a server of this folder's runs."""
     chosen = offline_settings(folder, **settings)
-    runs = ServedRuns(ServerPlan(chosen, lambda: RunHooks(client=client), lambda _folder: chosen, max_runs=2))
+    plan = ServerPlan(
+        chosen,
+        lambda: RunHooks(client=client),
+        lambda _folder: chosen,
+        max_runs=2,
+        approval_wait_s=approval_wait_s,
+    )
+    runs = ServedRuns(plan)
     site = build_site(runs, access or ServerAccess(), fleet)
     with closing(open_socket("127.0.0.1", 0)) as listening:
         server = PageServer(listening, site, site.state.site.feeds.close)

@@ -1,6 +1,7 @@
 """The JSON side of the site over real HTTP: runs, their past, their records as pages and as a stream, and orders."""
 
 import asyncio
+import base64
 import json
 import os
 import re
@@ -268,33 +269,53 @@ async def test_a_plan_is_shown_and_edited(tmp_path: Path) -> None:
         await order(browser, f"/api/runs/{run}/plan", 409, decision="approve")
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "code", "words"),
-    [
-        ("", {}, 400, "question"),
-        ("", {"question": "  "}, 400, "question"),
-        ("", {"question": ROPES, "max_cost_usd": -1}, 400, "max_cost_usd"),
-        ("", {"question": ROPES, "max_cost_usd": "NaN"}, 400, "max_cost_usd"),
-        ("", {"question": ROPES, "maximum": 1}, 400, "maximum"),
-        ("", {"question": "x" * 20_001}, 400, "question"),
-        ("/nothing/steer", {"message": "x"}, 404, "there is no run 'nothing'"),
-        (f"/{A}/steer", {"message": "x" * 20_001}, 400, "message"),
-        (f"/{A}/steer", {"message": "x"}, 409, "is not at work"),
-        (f"/{A}/stop", {"how": "never"}, 400, "how"),
-        (f"/{A}/plan", {"decision": "approve"}, 409, "is complete"),
-        (f"/{A}/fork", {"at": 0}, 400, "at"),
-    ],
-)
-async def test_an_order_that_cannot_be_used_is_explained(
-    tmp_path: Path, path: str, body: dict[str, Any], code: int, words: str
-) -> None:
+WRONG_ORDERS: list[tuple[str, dict[str, Any], int, str]] = [
+    ("", {}, 400, "question"),
+    ("", {"question": "  "}, 400, "question"),
+    ("", {"question": ROPES, "max_cost_usd": -1}, 400, "max_cost_usd"),
+    ("", {"question": ROPES, "max_cost_usd": "NaN"}, 400, "max_cost_usd"),
+    ("", {"question": ROPES, "maximum": 1}, 400, "maximum"),
+    ("", {"question": "x" * 20_001}, 400, "question"),
+    ("", {"question": ROPES, "files": [{"name": "a.txt"}]}, 400, "give either text or base64"),
+    ("", {"question": ROPES, "files": [{"name": "a.txt", "text": "x", "base64": "eA=="}]}, 400, "give either"),
+    ("", {"question": ROPES, "files": [{"name": "a.txt", "base64": "not base64"}]}, 400, "base64"),
+    ("", {"question": ROPES, "files": [{"name": "..", "text": "x"}]}, 400, "a file has no name"),
+    ("", {"question": ROPES, "files": [{"name": "a/x", "text": "x"}, {"name": "b\\x", "text": "y"}]}, 400, "two files"),
+    ("", {"question": ROPES, "files": [{"name": f"{n}", "text": "x"} for n in range(21)]}, 400, "files"),
+    ("/nothing/steer", {"message": "x"}, 404, "there is no run 'nothing'"),
+    (f"/{A}/steer", {"message": "x" * 20_001}, 400, "message"),
+    (f"/{A}/steer", {"message": "x"}, 409, "is not at work"),
+    (f"/{A}/stop", {"how": "never"}, 400, "how"),
+    (f"/{A}/plan", {"decision": "approve"}, 409, "is complete"),
+    (f"/{A}/fork", {"at": 0}, 400, "at"),
+    (f"/{A}/call", {"call": "x", "decision": "approve"}, 409, "no call x of run"),
+    (f"/{A}/call", {"call": "x", "decision": "yes"}, 400, "decision"),
+]
+
+
+async def test_an_order_that_cannot_be_used_is_explained(tmp_path: Path) -> None:
     """Nothing is started; the answer is one form of error, with a status that says which kind."""
     await two_runs(tmp_path / "workspace")
     async with browsing(tmp_path) as browser:
-        error = (await order(browser, f"/api/runs{path}", code, **body))["error"]
-        assert words in error["message"]
-        assert set(error) == {"message", "hint", "type"}
+        for path, body, code, words in WRONG_ORDERS:
+            error = (await order(browser, f"/api/runs{path}", code, **body))["error"]
+            assert words in error["message"], (path, body)
+            assert set(error) == {"message", "hint", "type"}
         assert len(list((tmp_path / "workspace").glob("*"))) == 2
+
+
+async def test_a_question_is_sent_with_its_files(tmp_path: Path) -> None:
+    """A text as it is, any other file in base64; both are in the run's folder, byte for byte."""
+    page = b"<p>A mast costs 77 euros.</p>\r\n"
+    files = [
+        {"name": "notes/masts.md", "text": "  # Masts\n\nThey cost 77 euros.\n"},
+        {"name": "mast.html", "base64": base64.b64encode(page).decode()},
+    ]
+    async with browsing(tmp_path, GatedClient()) as browser:
+        run = (await order(browser, "/api/runs", 201, question="What do masts cost?", files=files))["run_id"]
+        inputs = tmp_path / "workspace" / run / "inputs"
+        assert (inputs / "masts.md").read_text() == "  # Masts\n\nThey cost 77 euros.\n"
+        assert (inputs / "mast.html").read_bytes() == page
 
 
 async def test_what_is_no_json_or_comes_from_elsewhere_is_refused(tmp_path: Path) -> None:
@@ -572,7 +593,7 @@ ROUTES = {
     "GET /api/compare",
     "GET /api/fleet",
     f"GET {OF_RUNS}",
-    *(f"POST {OF_RUNS}/{name}" for name in ("steer", "stop", "resume", "fork", "plan")),
+    *(f"POST {OF_RUNS}/{name}" for name in ("steer", "stop", "resume", "fork", "plan", "call")),
     *(f"GET {OF_RUNS}/{name}" for name in ("events", "report", "claims", "sources", "files", "timeline")),
     *(f"GET {OF_RUNS}/{name}" for name in ("agents/{agent}", "sources/{source_id}", "files/{path}")),
 }

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from itertools import product
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -63,21 +64,50 @@ async def test_without_the_token_nothing_is_shown(tmp_path: Path) -> None:
     async with browsing(tmp_path, access=ServerAccess(token=TOKEN)) as browser:
         for path in ("/", "/static/page.js", "/api/openapi.json", "/?token=wrong", "/?token="):
             assert (await browser.get(path)).status_code == 401, path
+        assert "<form" in (await browser.get("/", headers={"accept": "text/html"})).text
         answer = await browser.get(f"{browser.address}//evil.example/?token={TOKEN}", follow_redirects=False)
         assert answer.headers["location"] == "/evil.example/"
+        cookie = f"{COOKIE}_{urlsplit(browser.address).port}"
         first = await browser.get(f"/?q=ropes&token={TOKEN}", follow_redirects=False)
         assert first.headers["location"] == "/?q=ropes"
         kept = first.headers["set-cookie"]
-        assert kept.startswith(f"{COOKIE}={TOKEN}")
+        assert kept.startswith(f"{cookie}={TOKEN}")
         assert "HttpOnly" in kept
         assert "samesite=strict" in kept.lower()
-        async with httpx2.AsyncClient(base_url=browser.address, cookies={COOKIE: TOKEN}, trust_env=False) as known:
+        async with httpx2.AsyncClient(base_url=browser.address, cookies={cookie: TOKEN}, trust_env=False) as known:
             assert (await known.get("/")).status_code == 200
         browser.client.cookies.clear()
         bearer = {"authorization": f"Bearer {TOKEN}"}
         assert (await browser.get("/", headers=bearer)).status_code == 200
         assert (await browser.get("/", headers={"authorization": "Bearer wrong"})).status_code == 401
         assert (await browser.client.post("/runs", data=FORM, headers=HERE)).status_code == 401
+
+
+async def test_a_word_for_once_opens_one_browser(tmp_path: Path) -> None:
+    """What a browser is started with, and others of the machine see, is worth nothing once the page was opened."""
+    access = ServerAccess(token=TOKEN)
+    async with browsing(tmp_path, access=access) as browser:
+        address = access.address(f"{browser.address}/", is_for_once=True)
+        assert TOKEN not in address
+        assert access.address(browser.address) == f"{browser.address}?token={TOKEN}"
+        first = await browser.get(address, follow_redirects=False)
+        assert TOKEN in first.headers["set-cookie"]
+        browser.client.cookies.clear()
+        assert (await browser.get(address, follow_redirects=False)).status_code == 401
+
+
+async def test_a_link_of_another_site_leads_to_the_page(tmp_path: Path) -> None:
+    """The browser keeps the cookie back there, so that a page leads on to it; it leads nowhere else, and only once."""
+    elsewhere = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+    async with browsing(tmp_path, access=ServerAccess(token=TOKEN)) as browser:
+        for path, leads in ((f"/?token={TOKEN}&q=a%26b&p=1", "/?q=a%26b&amp;p=1"), ("//x%22%3E", "/x%22%3E")):
+            page = await browser.page(browser.address + path, headers=elsewhere)
+            browser.client.cookies.clear()
+            assert f'content="0; url={leads}"' in page
+            assert not active_parts(page)
+        assert (await browser.get("/", headers={"sec-fetch-site": "same-origin"})).status_code == 401
+        refused = await browser.client.post("/runs", data=FORM, headers=elsewhere)
+        assert refused.status_code == 403
 
 
 async def test_too_much_is_not_taken(tmp_path: Path) -> None:

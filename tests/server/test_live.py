@@ -153,8 +153,9 @@ async def test_a_run_of_another_process_is_followed(tmp_path: Path) -> None:
             assert first.id == "5-unfinished"
             with journal.open("ab") as file:
                 file.writelines(lines[5:])
-            found = await until_ended(events)
-        assert found[-1].id == str(len(lines))
+            while (event := await anext(events)).id != str(len(lines)):
+                assert event.id.endswith("-unfinished")
+            assert 'data-status="complete"' in event.html
 
 
 async def test_no_record_comes_in_while_a_page_is_written(tmp_path: Path) -> None:

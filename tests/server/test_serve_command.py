@@ -32,10 +32,11 @@ def serving(folder: Path, *words: str, **variables: str) -> Generator[tuple["sub
         end_of(process)
 
 
-def got(address: str) -> tuple[int, str]:
+def got(address: str, token: str = "") -> tuple[int, str]:
     """The status and the text of a page."""
+    request = urllib.request.Request(address.partition("?")[0], headers={"Authorization": f"Bearer {token}"})
     try:
-        with urllib.request.urlopen(address, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=20) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -44,7 +45,8 @@ def got(address: str) -> tuple[int, str]:
 def test_a_port_in_use_and_wrong_flags_are_explained(tmp_path: Path) -> None:
     """Exit code 4 and the flag that helps; flags that cannot be used end with 2, before anything listens."""
     with serving(tmp_path, "serve", "--model", "offline", "--port", "0") as (process, address):
-        assert got(address)[0] == 200
+        assert got(address)[0] == 401
+        assert got(address, address.partition("?token=")[2])[0] == 200
         port = re.findall(r":(\d+)/", address)[0]
         code, _, said = end_of(begin_explorer("serve", "--model", "offline", "--port", port, cwd=tmp_path))
         assert code == 4
@@ -52,8 +54,16 @@ def test_a_port_in_use_and_wrong_flags_are_explained(tmp_path: Path) -> None:
         assert "--port N" in said
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 143
-    for flags in (["--port", "99999"], ["--max-runs", "0"], ["--token", "short"], ["--host", "256.1.1.1"]):
+    wrong = ["--port 99999", "--max-runs 0", "--token short", "--host 256.1.1.1", "--approval-wait long"]
+    for flags in map(str.split, (*wrong, "--token none --host 0.0.0.0")):
         assert end_of(begin_explorer("serve", "--model", "offline", *flags, cwd=tmp_path))[0] == 2, flags
+
+
+def test_on_this_machine_no_token_is_needed_where_none_is_wanted(tmp_path: Path) -> None:
+    """Everybody on the machine is shown everything then."""
+    with serving(tmp_path, "serve", "--model", "offline", "--port", "0", "--token", "none") as (_, address):
+        assert "?" not in address
+        assert got(address)[0] == 200
 
 
 def test_another_address_needs_the_token_that_is_printed(tmp_path: Path) -> None:
@@ -64,10 +74,8 @@ def test_another_address_needs_the_token_that_is_printed(tmp_path: Path) -> None
             page, _, token = address.partition("?token=")
             assert len(token) >= 16
             assert got(page)[0] == 401
-            assert got(f"{page}?token=wrong")[0] == 401
-            request = urllib.request.Request(page, headers={"Authorization": f"Bearer {token}"})
-            with urllib.request.urlopen(request, timeout=20) as answer:
-                assert answer.status == 200
+            assert got(page, "wrong")[0] == 401
+            assert got(page, token)[0] == 200
             addresses.append(token)
     assert addresses[0] == addresses[1]
 
@@ -80,11 +88,14 @@ def test_the_demo_opens_on_the_running_run(tmp_path: Path) -> None:
     browser.chmod(0o700)
     with serving(tmp_path, "demo", "--web", BROWSER=str(browser)) as (process, address):
         assert "/runs/" in address
+        page, _, token = address.partition("?token=")
         text = ""
         while 'data-status="complete"' not in text:
-            code, text = got(address)
+            code, text = got(page, token)
             assert code == 200
         assert "We left the cluster" in text
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
-    assert opened.read_text().strip() == address
+    started_with = opened.read_text().strip()
+    assert started_with.startswith(f"{page}?token=")
+    assert token not in started_with

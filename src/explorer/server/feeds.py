@@ -17,6 +17,7 @@ from explorer.journal.control import Inbox
 from explorer.journal.listing import DAMAGED, RUNNING, UNFINISHED, WAITING, JournalTail, holder, is_run, is_running
 from explorer.observe.run_view import RUNNING as NOT_ENDED
 from explorer.observe.run_view import RunView
+from explorer.schema.approvals import ApprovalRequest
 from explorer.schema.errors import ExplorerError, NotFoundError
 from explorer.schema.event import ENGINE
 from explorer.schema.events import JournalRecord
@@ -30,9 +31,12 @@ RECENT_RECORDS = 200
 """The latest records of a run that are kept for those who follow all of them."""
 MAX_KEPT = 12
 """Runs whose state is kept in memory though nobody watches them."""
-HEAD, PLAN, TREE, FILES, REPORT_PART = "head", "plan", "tree", "files", "report"
+HEAD, CALL, PLAN, TREE, FILES, REPORT_PART = "head", "call", "plan", "tree", "files", "report"
 AGENT = "agent:"
+ASKS = "-asks"
 PLAN_EVENTS = frozenset({"plan_proposed", "plan_decided", "round_assessed"})
+AsksOf = Callable[[str], ApprovalRequest | None]
+"""Return the call of a run that waits for approval in this process, by the run's id."""
 
 
 @dataclass
@@ -119,8 +123,11 @@ class SeenRun:
 class RunFeed:
     """One run, read once for all browsers that watch it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, asks: AsksOf = lambda _run: None) -> None:
         self.folder = folder
+        self._asks = asks
+        self.asked: ApprovalRequest | None = None
+        """The call of it that waits for approval; None where none does, or another process works on the run."""
         self.run = SeenRun()
         self.status = ""
         """The status, as in a list of runs; empty before the first look."""
@@ -144,11 +151,11 @@ class RunFeed:
     @property
     def moment(self) -> Moment:
         """What can be seen of the run now."""
-        is_said = self.status in {self.run.view.status, RUNNING}
-        return Moment(self.run.view.seq, "" if is_said and not self.waiting else self._unsaid())
+        is_said = self.status in {self.run.view.status, RUNNING} and not self.waiting and self.asked is None
+        return Moment(self.run.view.seq, "" if is_said else self._unsaid())
 
     def _unsaid(self) -> str:
-        return f"{self.status}{len(self.waiting) or ''}"
+        return f"{self.status}{len(self.waiting) or ''}{'' if self.asked is None else ASKS}"
 
     async def refresh(self, *, looks_at_lock: bool = True) -> None:
         """Read what came since the last look."""
@@ -164,6 +171,7 @@ class RunFeed:
             self.recent.extend(records)
             if looks_at_lock or self.run.view.seq != before.seq:
                 await asyncio.to_thread(self._look_at_process)
+            self.asked = self._asks(self.folder.name)
             if self.moment != before:
                 self.announce()
 
@@ -242,7 +250,8 @@ class RunFeed:
 class RunFeeds:
     """The feeds of a server. Each is followed while somebody watches; some more are kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, asks: AsksOf = lambda _run: None) -> None:
+        self._asks = asks
         self._feeds: OrderedDict[Path, RunFeed] = OrderedDict()
         self._group: asyncio.TaskGroup | None = None
         self._is_closing = asyncio.Event()
@@ -281,7 +290,7 @@ class RunFeeds:
             self._feeds.pop(folder, None)
             raise NotFoundError(f"there is no run {folder.name}", hint="explorer runs")
         if feed is None:
-            feed = self._feeds[folder] = RunFeed(folder)
+            feed = self._feeds[folder] = RunFeed(folder, self._asks)
         self._feeds.move_to_end(folder)
         self._drop_old(feed)
         await feed.refresh()

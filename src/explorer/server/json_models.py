@@ -1,14 +1,15 @@
 """What the JSON side of the site is asked and answers, beyond the engine's own records: its OpenAPI is made of it."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
 
 from explorer.observe.command_result import CommandResult
+from explorer.schema.approvals import ApprovalRequest
 from explorer.schema.events import JournalRecord, WrittenFile
 from explorer.schema.plan import Plan, PlanFacts
-from explorer.server.orders import MAX_QUESTION_CHARS, StopHow
+from explorer.server.orders import MAX_FILES, MAX_QUESTION_CHARS, MAX_REASON_CHARS, CallDecision, StopHow
 from explorer.server.turns import TurnEntry
 from explorer.server.views import RunHead
 
@@ -161,6 +162,8 @@ class RunAnswer(JsonAnswer):
     """The number of the latest record."""
     is_own: bool
     """Whether this server works on it, so that it can stop it at once."""
+    waiting_call: ApprovalRequest | None
+    """The call that waits for approval, in a run of this server; null when none does."""
     damage: ErrorFacts | None
     """Why the journal cannot be read further; null when it can."""
 
@@ -202,6 +205,30 @@ class OrderAnswer(JsonAnswer):
     """Its status right after the order, as in the list of runs."""
 
 
+class SentFile(JsonOrder):
+    """A file that a question is about: its name, and its content as text or in base64."""
+
+    model_config = JsonOrder.model_config | ConfigDict(str_strip_whitespace=False)
+
+    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
+    """Its name; of a path, the last part."""
+    text: str | None = None
+    """Its content, for a text; null where `base64` has it."""
+    base64: Base64Bytes | None = None
+    """Its content in base64, for any file; null where `text` has it."""
+
+    @model_validator(mode="after")
+    def _has_one_content(self) -> Self:
+        if (self.text is None) == (self.base64 is None):
+            raise ValueError("give either text or base64")
+        return self
+
+    @property
+    def content(self) -> bytes:
+        """Its bytes."""
+        return self.base64 if self.base64 is not None else (self.text or "").encode("utf-8", "replace")
+
+
 class StartOrder(JsonOrder):
     """A question, and within which limits it is explored. Limits lower those of the server, and never raise them."""
 
@@ -217,6 +244,8 @@ class StartOrder(JsonOrder):
     """How long it may take at most, in seconds."""
     plan: bool = False
     """Whether it proposes a plan first, and waits for a decision."""
+    files: Annotated[tuple[SentFile, ...], Field(max_length=MAX_FILES)] = ()
+    """Files that the question is about, each with another name; the whole body may have 24 MB."""
 
 
 class SteerOrder(JsonOrder):
@@ -262,3 +291,14 @@ class PlanOrder(JsonOrder):
     """What is to be different, for a plan that is rejected; without it the run ends."""
     plan: Plan | None = None
     """The plan as it is to be, for one that is edited."""
+
+
+class CallOrder(JsonOrder):
+    """What is decided about a call that waits for approval."""
+
+    call: Annotated[str, Field(min_length=1, max_length=2 * MAX_NAME_CHARS)]
+    """The call: `call` of the run's `waiting_call`."""
+    decision: CallDecision
+    """`approve` this call, `approve_for_run` also whenever the same rule asks about the same tool, or `deny` it."""
+    reason: Annotated[str, Field(max_length=MAX_REASON_CHARS)] = ""
+    """Why it is denied, for the agent."""

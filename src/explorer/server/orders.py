@@ -1,8 +1,9 @@
-"""What can be ordered of runs: ask, steer, stop, resume, fork, decide about a plan. Forms and JSON do the same here."""
+"""What can be ordered of runs: ask, steer, stop, resume, fork, decide. Forms and JSON do the same here."""
 
 import asyncio
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from explorer.journal.control import ControlKind
@@ -10,6 +11,7 @@ from explorer.journal.delivery import deliver
 from explorer.journal.listing import is_running
 from explorer.run.fork import fork
 from explorer.run.served import NO_WISHES, Wishes
+from explorer.schema.approvals import Approval
 from explorer.schema.errors import ConfigError, RunLockedError, ToolError
 from explorer.schema.plan import PlanDecision
 from explorer.server.site import WebSite
@@ -17,6 +19,9 @@ from explorer.text.rendering import code, own
 from explorer.workspace.user_key import open_key
 
 MAX_QUESTION_CHARS = 20_000
+MAX_REASON_CHARS = 1_000
+MAX_FILES = 20
+CallDecision = Literal["approve", "approve_for_run", "deny"]
 StopHow = Literal["write", "now"]
 
 
@@ -103,6 +108,40 @@ async def decide_plan(site: WebSite, run_id: str, decision: PlanDecision) -> Pat
     folder = await site.folder(run_id)
     await site.runs.resume(folder, "", Wishes(decision=decision))
     return folder
+
+
+async def decide_call(site: WebSite, run_id: str, call: str, decision: CallDecision, reason: str) -> Path:
+    """Answer a call that waits for approval; return the folder of its run once the answer is on disk.
+
+    Raises:
+        NotFoundError: There is no such run.
+        ToolError: The call does not wait in this server.
+    """
+    folder = await site.folder(run_id)
+    approval = Approval(
+        is_allowed=decision != "deny", for_run=decision == "approve_for_run", words=" ".join(reason.split())
+    )
+    await site.runs.calls.decide(folder.name, call, approval)
+    return folder
+
+
+def named_files(files: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
+    """Return the files that were sent with a question, by the last part of their names.
+
+    Raises:
+        ConfigError: There are too many, or two have the same name, or one has none.
+    """
+    found: dict[str, bytes] = {}
+    for given, content in files:
+        name = PurePosixPath(given.replace("\\", "/")).name
+        if name in {"", ".", ".."}:
+            raise ConfigError("a file has no name", hint="give it one")
+        if name in found:
+            raise ConfigError(f"two files have the name {name!r}", hint="rename one of them")
+        found[name] = content
+    if len(found) > MAX_FILES:
+        raise ConfigError(f"{len(found)} files are too many", hint=f"send at most {MAX_FILES}")
+    return found
 
 
 async def _at_work(site: WebSite, run_id: str) -> Path:

@@ -7,21 +7,31 @@ of the server. On other addresses than the machine's own, a token is needed, too
 
 import hmac
 import ipaddress
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from html import escape
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "explorer_token"
+"""The beginning of the cookie's name; the port follows, since browsers send a cookie to all ports of a host."""
 TOKEN = "token"  # noqa: S105 - the name of a parameter
 MAX_BODY_BYTES = 24_000_000
 """The size of a request: some files with a question."""
 MIN_TOKEN_CHARS = 16
 LOCAL_NAMES = frozenset({"localhost"})
+NEEDS_TOKEN = "A token is needed."  # noqa: S105 - words
+HEAD = '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+ASKS_FOR_TOKEN = f"""{HEAD}<title>explorer: {NEEDS_TOKEN}</title><h1>{NEEDS_TOKEN}</h1>
+<p>Open the address that <code>explorer serve</code> printed, or give the word after <code>?token=</code> in it.</p>
+<form method="get"><label>Token <input name="{TOKEN}" type="password" autocomplete="off" required autofocus></label>
+<button>Continue</button></form></html>
+"""
 READING = frozenset({"GET", "HEAD"})
 API = "/api/"
 JSON_BODY = "application/json"
@@ -48,6 +58,8 @@ class ServerAccess:
     host: str = "127.0.0.1"
     token: str = ""
     """What each browser shows; empty: none is needed."""
+    _for_once: set[str] = field(default_factory=set[str], repr=False)
+    """Words that are good for one request each."""
 
     @property
     def is_local(self) -> bool:
@@ -64,6 +76,21 @@ class ServerAccess:
     def admits(self, token: str) -> bool:
         """Return whether a token is the server's."""
         return hmac.compare_digest(token.encode(), self.token.encode())
+
+    def address(self, page: str, *, is_for_once: bool = False) -> str:
+        """Return the address of a page with the token, or with a word that does instead of it in one request."""
+        if not self.token:
+            return page
+        word = secrets.token_urlsafe(MIN_TOKEN_CHARS) if is_for_once else self.token
+        if is_for_once:
+            self._for_once.add(word)
+        return f"{page}?{urlencode({TOKEN: word})}"
+
+    def takes(self, word: str) -> bool:
+        """Return whether a word of an address is the token, or good for once; it is not from then on."""
+        is_once = word in self._for_once
+        self._for_once.discard(word)
+        return is_once or self.admits(word)
 
 
 class RequestGuard:
@@ -102,20 +129,45 @@ class RequestGuard:
         access = self._access
         if not access.token:
             return None
+        cookie = f"{COOKIE}_{(scope.get('server') or ('', 0))[1]}"
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = next((value for name, value in pairs if name == TOKEN), None)
-        if given is not None and access.admits(given) and scope["method"] in READING:
-            rest = urlencode([pair for pair in pairs if pair[0] != TOKEN])
-            # Two slashes at the beginning would lead to another host.
-            path = "/" + str(scope["path"]).lstrip("/\\")
-            answer = RedirectResponse(path + ("?" + rest if rest else ""), 303)
-            answer.set_cookie(COOKIE, access.token, httponly=True, samesite="strict", path="/")
+        if given is not None and scope["method"] in READING and access.takes(given):
+            answer = _onward(scope, headers, [pair for pair in pairs if pair[0] != TOKEN])
+            answer.set_cookie(cookie, access.token, httponly=True, samesite="strict", path="/")
             return answer
         bearer = headers.get("authorization", "").partition(" ")
-        shown = bearer[2].strip() if bearer[0].lower() == "bearer" else _cookie(headers)
+        shown = bearer[2].strip() if bearer[0].lower() == "bearer" else _cookie(headers, cookie)
         if access.admits(shown):
             return None
-        return refusal(scope, 401, "A token is needed.", "open the address that `explorer serve` printed")
+        if _is_linked_elsewhere(headers):
+            return _onward(scope, headers, pairs)
+        if "text/html" in headers.get("accept", ""):
+            return HTMLResponse(ASKS_FOR_TOKEN, 401)
+        return refusal(scope, 401, NEEDS_TOKEN, "open the address that `explorer serve` printed")
+
+
+def _onward(scope: Scope, headers: Headers, pairs: list[tuple[str, str]]) -> Response:
+    """Return what leads to an address with these parameters.
+
+    A browser that follows a link of another site sends no cookie, also not to where it is redirected; to where a page
+    of this server leads it does.
+    """
+    # Two slashes at the beginning would lead to another host.
+    path = "/" + str(scope["path"]).lstrip("/\\")
+    address = quote(path, safe="/._-~") + (f"?{urlencode(pairs)}" if pairs else "")
+    if not _is_linked_elsewhere(headers):
+        return RedirectResponse(address, 303)
+    shown = escape(address)
+    return HTMLResponse(
+        f'{HEAD}<meta http-equiv="refresh" content="0; url={shown}">'
+        f'<title>explorer</title><p><a href="{shown}">Continue</a></p></html>'
+    )
+
+
+def _is_linked_elsewhere(headers: Headers) -> bool:
+    """Return whether a browser opens a page because of a link that is not on a page of this server."""
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-site") in {"cross-site", "same-site"}
 
 
 def refusal(scope: Scope, status: int, words: str, hint: str) -> Response:
@@ -165,9 +217,9 @@ def _with_headers(send: Send) -> Callable[[Message], Awaitable[None]]:
     return answer
 
 
-def _cookie(headers: Mapping[str, str]) -> str:
+def _cookie(headers: Mapping[str, str], name: str) -> str:
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        found = SimpleCookie(headers.get("cookie", "")).get(name)
     except CookieError:
         return ""
     return found.value if found is not None else ""

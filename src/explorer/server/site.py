@@ -90,12 +90,13 @@ class WebSite:
     runs: ServedRuns
     fleet: AskFleet | None = None
     """Asks the fleet's database; None: there is no fleet."""
-    feeds: RunFeeds = field(default_factory=RunFeeds)
+    feeds: RunFeeds = field(init=False)
     overviews: Overviews = field(default_factory=Overviews)
     lookups: Lookups = field(default_factory=Lookups)
 
     def __post_init__(self) -> None:
         """Load the templates."""
+        self.feeds = RunFeeds(self.runs.calls.of)
         self._redactor = Redactor(self.runs.secrets)
         self._templates = _environment(self._redactor)
 

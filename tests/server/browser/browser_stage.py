@@ -68,19 +68,22 @@ class SiteProcess:
     home: Path
     words: Sequence[str] = ("--model", "offline")
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    token: str = "none"
+    printed: str = ""
+    """The address that it printed, with a token where there is one."""
     address: str = ""
     process: "subprocess.Popen[str] | None" = None
 
     def begin(self) -> None:
         """Start it on a free port, or on the port that it had, and wait until it says where it is."""
         port = str(urlsplit(self.address).port or 0)
-        words = ("serve", "--port", port, *self.words)
+        words = ("serve", "--port", port, "--token", self.token, *self.words)
         self.process = begin_explorer(*words, cwd=self.home, **self.variables)
         assert self.process.stderr is not None
         said = self.process.stderr.readline()
-        found = re.search(r"explorer is at (http://127\.0\.0\.1:\d+)/", said)
+        found = re.search(r"explorer is at ((http://127\.0\.0\.1:\d+)/\S*)", said)
         assert found, said + self.process.stderr.read()
-        self.address = found[1]
+        self.printed, self.address = found[1], found[2]
 
     def kill(self) -> None:
         """End it without a word, as the kernel does when memory is short."""

@@ -43,8 +43,8 @@ def serve(*, options: McpServeOptions = MCP_SERVE) -> int:
         raise ConfigError(f"--max-runs {options.max_runs} is not allowed", hint=f"give a number from 1 to {MAX_RUNS}")
     if options.output is not None:
         raise ConfigError("--output is for one run", hint="clients read reports with wait_for_report")
-    wait_s = _read("--approval-wait", options.approval_wait, WAIT)
-    total_usd = _read("--max-total-cost", options.max_total_cost, MONEY_OR_NONE)
+    wait_s = read_flag("--approval-wait", options.approval_wait, WAIT)
+    total_usd = read_flag("--max-total-cost", options.max_total_cost, MONEY_OR_NONE)
     configuration = settings_to_run(options)
     tools = named_tools(options, configuration.settings)
     check_team(configuration.settings, tools)
@@ -64,7 +64,7 @@ def serve(*, options: McpServeOptions = MCP_SERVE) -> int:
     return asyncio.run(_serve(plan, options))
 
 
-def _read(flag: str, raw: str, form: ValueFormat) -> float | None:
+def read_flag(flag: str, raw: str, form: ValueFormat) -> float | None:
     """Return the value of a flag.
 
     Raises:

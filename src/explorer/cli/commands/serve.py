@@ -7,16 +7,15 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
-from urllib.parse import quote
 
 from explorer.cli.commands.catalog import check_team, named_tools
 from explorer.cli.commands.fleet import DATABASE_FILE, PACKAGE, open_queue
-from explorer.cli.commands.mcp_serve import ServerEnding
+from explorer.cli.commands.mcp_serve import WAIT, ServerEnding, read_flag
 from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.screens.output import say
 from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.options import RunOptions
-from explorer.cli.settings.serve_options import SERVE, ServeOptions
+from explorer.cli.settings.serve_options import AUTO, NO_TOKEN, SERVE, ServeOptions
 from explorer.run.served import ServedRuns, ServerPlan
 from explorer.schema.errors import ConfigError
 from explorer.schema.settings import Settings
@@ -26,7 +25,6 @@ from explorer.workspace.user_key import open_key
 
 ENDED_STATES = frozenset({"done", "cancelled"})
 PURPOSE = "web token"
-AUTO = "auto"
 MIN_TOKEN_CHARS = 16
 MAX_RUNS = 32
 MAX_PORT = 65_535
@@ -36,8 +34,9 @@ SERVER_ENDED = "explorer serve ended"
 def serve(*, options: ServeOptions = SERVE) -> int:
     """Show runs in your browser: ask, watch, steer, and read reports with the evidence for each sentence.
 
-    Only this machine reaches it, unless `--host` says otherwise; then a token is needed, which is a part of the address
-    that is printed. Runs that it started are saved when it ends, and can be resumed.
+    Only this machine reaches it, unless `--host` says otherwise. A token is needed, which is a part of the address that
+    is printed, so that other users of this machine reach nothing. Runs that it started are saved when it ends, and can
+    be resumed.
 
     Example: `explorer serve --open`
 
@@ -64,7 +63,7 @@ def check_options(options: ServeOptions) -> None:
         raise ConfigError(f"--max-runs {options.max_runs} is not allowed", hint=f"give a number from 1 to {MAX_RUNS}")
     if not 0 <= options.port <= MAX_PORT:
         raise ConfigError(f"--port {options.port} is not a port number", hint=f"give a number from 0 to {MAX_PORT}")
-    if options.token and options.token != AUTO and len(options.token) < MIN_TOKEN_CHARS:
+    if options.token not in {AUTO, NO_TOKEN} and len(options.token) < MIN_TOKEN_CHARS:
         raise ConfigError(f"the token has fewer than {MIN_TOKEN_CHARS} characters", hint="use --token auto")
     if options.output is not None:
         raise ConfigError("--output is for one run", hint="download reports in the browser")
@@ -94,6 +93,7 @@ async def _serve(configuration: Configuration, options: ServeOptions, tools: lis
 
     access = ServerAccess(options.host)
     access = replace(access, token=_token(configuration, options, is_local=access.is_local))
+    wait_s = read_flag("--approval-wait", options.approval_wait, WAIT) or 0.0
     listening = open_socket(options.host, options.port)
 
     def hooks() -> RunHooks:
@@ -105,6 +105,7 @@ async def _serve(configuration: Configuration, options: ServeOptions, tools: lis
         lambda folder: settings_to_continue(folder, configuration),
         options.max_runs,
         SERVER_ENDED,
+        wait_s,
         tracing=lambda: tracing_to(configuration.settings, say),
     )
     runs = ServedRuns(plan)
@@ -114,7 +115,9 @@ async def _serve(configuration: Configuration, options: ServeOptions, tools: lis
     with ended.by_signals():
         try:
             path = f"/runs/{(await runs.start(question)).name}" if question else "/"
-            _announce(options, server.address(options.host) + path, access.token, runs)
+            address = server.address(options.host) + path
+            # All users of the machine see with which words a browser is started.
+            _announce(options, access.address(address), access.address(address, is_for_once=True), runs)
             await server.serve()
         finally:
             await runs.close()
@@ -127,11 +130,16 @@ def _token(configuration: Configuration, options: ServeOptions, *, is_local: boo
 
     One that stays the same on this machine, so that browsers need not be given it again at each start; without the
     user's key one for this process.
+
+    Raises:
+        ConfigError: The address needs one, and none is wanted.
     """
-    if options.token and options.token != AUTO:
-        return options.token
-    if is_local and not options.token:
+    if options.token == NO_TOKEN:
+        if not is_local:
+            raise ConfigError(f"--host {options.host} needs a token", hint="leave `--token none` out")
         return ""
+    if options.token != AUTO:
+        return options.token
     key = open_key(configuration.settings.state_dir)
     return key.mark(PURPOSE, b"") if key.is_there else secrets.token_urlsafe(MIN_TOKEN_CHARS)
 
@@ -171,11 +179,10 @@ def _fleet_status(settings: Settings) -> FleetStatus:
     )
 
 
-def _announce(options: ServeOptions, address: str, token: str, runs: ServedRuns) -> None:
+def _announce(options: ServeOptions, printed: str, opened: str, runs: ServedRuns) -> None:
     """Say where the page is; with `--open`, open it."""
-    whole = f"{address}?token={quote(token)}" if token else address
     if not options.quiet:
         # Straight to the terminal: the token is meant for the user.
-        say(f"explorer is at {whole}\n  runs in {runs.workspace}, at most {runs.plan.max_runs} at a time")
-    if options.open_browser and not webbrowser.open(whole):
+        say(f"explorer is at {printed}\n  runs in {runs.workspace}, at most {runs.plan.max_runs} at a time")
+    if options.open_browser and not webbrowser.open(opened):
         say("  no browser could be opened; open the address yourself")

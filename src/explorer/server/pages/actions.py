@@ -1,4 +1,4 @@
-"""What a browser can order: ask, steer, stop, resume, ask further, fork, decide about a plan. Each leads to a page."""
+"""What a browser can order: ask, steer, stop, resume, ask further, fork, decide about a plan or a call."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,6 @@ from explorer.schema.plan import PlanDecision
 from explorer.server import orders
 from explorer.server.site import OfSite
 
-MAX_FILES = 20
 SEE_OTHER = 303
 STOPPED_BY_BROWSER = "stopped by the user, in the browser"
 router = APIRouter(include_in_schema=False)
@@ -80,22 +79,25 @@ async def decide(
     return _to(await orders.decide_plan(site, run_id, decided))
 
 
+@router.post("/runs/{run_id}/call")
+async def decide_call(
+    run_id: str,
+    site: OfSite,
+    call: Annotated[str, Form(max_length=400)],
+    decision: Annotated[orders.CallDecision, Form()],
+    message: Annotated[str, Form(max_length=orders.MAX_REASON_CHARS)] = "",
+) -> RedirectResponse:
+    """Allow a call that waits for approval, or refuse it."""
+    return _to(await orders.decide_call(site, run_id, call, decision, message))
+
+
 def _to(folder: Path) -> RedirectResponse:
     return RedirectResponse(f"/runs/{folder.name}", SEE_OTHER)
 
 
 async def _content_of(files: Sequence[UploadFile]) -> dict[str, bytes]:
-    """Return the files that were sent, by name."""
-    given = [file for file in files if file.filename]
-    if len(given) > MAX_FILES:
-        raise ConfigError(f"{len(given)} files are too many", hint=f"send at most {MAX_FILES}")
-    found: dict[str, bytes] = {}
-    for file in given:
-        name = Path((file.filename or "").replace("\\", "/")).name
-        if name in found or name in {"", ".", ".."}:
-            raise ConfigError(f"two files have the name {name!r}", hint="rename one of them")
-        found[name] = await file.read()
-    return found
+    """Return the files that were sent, by name; a field without a file has one without a name."""
+    return orders.named_files([(file.filename or "", await file.read()) for file in files if file.filename])
 
 
 def _number(text: str, what: str) -> float | None:

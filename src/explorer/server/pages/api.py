@@ -82,6 +82,7 @@ async def start_run(site: OfSite, order: StartOrder, response: Response) -> Orde
         waits_with_plan=order.plan,
         model=order.model,
         language=order.language,
+        files=orders.named_files((file.name, file.content) for file in order.files),
     )
     folder = await orders.start_run(site, order.question, wishes)
     response.headers["location"] = f"/api/runs/{folder.name}"
@@ -132,6 +133,7 @@ def _shown(feed: RunFeed, run: SeenRun, result: CommandResult, head: RunHead) ->
         at=run.view.seq,
         last=run.view.seq,
         is_own=False,
+        waiting_call=feed.asked if run is feed.run else None,
         damage=ErrorFacts(**described(damage)) if damage is not None else None,
     )
 

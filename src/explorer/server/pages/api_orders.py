@@ -1,4 +1,4 @@
-"""Orders to runs as JSON: steer, stop, resume, fork, decide about a plan; they do what the forms of pages do."""
+"""Orders to runs as JSON: steer, stop, resume, fork, decide about a plan or a call; the forms of pages do the same."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from explorer.run.served import Wishes
 from explorer.schema.errors import ConfigError
 from explorer.schema.plan import PlanDecision
 from explorer.server import orders
-from explorer.server.json_models import ForkOrder, OrderAnswer, PlanOrder, ResumeOrder, SteerOrder, StopOrder
+from explorer.server.json_models import CallOrder, ForkOrder, OrderAnswer, PlanOrder, ResumeOrder, SteerOrder, StopOrder
 from explorer.server.json_routes import json_router
 from explorer.server.site import OfSite, WebSite
 
@@ -49,6 +49,12 @@ async def fork(run_id: str, site: OfSite, order: ForkOrder, response: Response) 
 async def decide(run_id: str, site: OfSite, order: PlanOrder) -> OrderAnswer:
     """Approve, edit or reject the plan that a run waits with."""
     return await _answer(site, await orders.decide_plan(site, run_id, _decision(order)))
+
+
+@router.post("/runs/{run_id}/call", summary="Decide about a call", status_code=ACCEPTED)
+async def decide_call(run_id: str, site: OfSite, order: CallOrder) -> OrderAnswer:
+    """Allow or deny the call that waits for approval in a run of this server; the answer is in its journal then."""
+    return await _answer(site, await orders.decide_call(site, run_id, order.call, order.decision, order.reason))
 
 
 def _decision(order: PlanOrder) -> PlanDecision:

@@ -15,7 +15,8 @@ from explorer.run.fork import rebuilt_files
 from explorer.run.report_document import document_of
 from explorer.schema.errors import NotFoundError
 from explorer.schema.events import JournalRecord
-from explorer.server.feeds import AGENT, FILES, HEAD, PLAN, REPORT_PART, TREE, Moment, RunFeed, SeenRun
+from explorer.server.asked import asked_of
+from explorer.server.feeds import AGENT, CALL, FILES, HEAD, PLAN, REPORT_PART, TREE, Moment, RunFeed, SeenRun
 from explorer.server.markdown import markdown_html, report_html
 from explorer.server.site import OfSite, WebSite
 from explorer.server.turns import turns_of
@@ -50,6 +51,7 @@ def values_now(site: WebSite, feed: RunFeed) -> dict[str, Any]:
         "report": report_of(feed),
         "is_own": site.runs.owns(feed.folder.name),
         "damage": feed.damage,
+        "asked": asked_of(feed.asked),
     }
 
 
@@ -72,6 +74,7 @@ def _values_then(feed: RunFeed, run: SeenRun, records: Sequence[JournalRecord]) 
         "report": markdown_html(text) if text else Markup(),
         "is_own": False,
         "damage": None,
+        "asked": None,
     }
 
 
@@ -127,7 +130,7 @@ def _event(moment: Moment, html: str) -> str:
 
 def _changes(site: WebSite, feed: RunFeed, seen: Moment) -> str:
     """Return the parts of the page that changed, each with the element that it replaces."""
-    parts = list(dict.fromkeys([HEAD, *feed.run.since(seen.seq)]))
+    parts = list(dict.fromkeys([HEAD, CALL, *feed.run.since(seen.seq)]))
     return "".join(_partial(site, feed, part) for part in parts)
 
 
@@ -145,13 +148,17 @@ def _written(site: WebSite, feed: RunFeed, part: str) -> str:
             return ""
         row = row_of(feed.run, agent, datetime.now(UTC), level_of(feed.run, agent))
         return _replacing(row.key, site.part("parts/agent.html", {"row": row, "run_id": feed.folder.name, "at": None}))
-    make = {HEAD: _head, PLAN: _plan, TREE: _tree, FILES: _files, REPORT_PART: _report}[part]
+    make = {HEAD: _head, CALL: _call, PLAN: _plan, TREE: _tree, FILES: _files, REPORT_PART: _report}[part]
     return _replacing(f"part-{part}", make(site, feed))
 
 
 def _head(site: WebSite, feed: RunFeed) -> str:
     values = {"head": head_of(feed), "run_id": feed.folder.name, "is_own": site.runs.owns(feed.folder.name)}
     return site.part("parts/head.html", values | {"at": None, "damage": feed.damage})
+
+
+def _call(site: WebSite, feed: RunFeed) -> str:
+    return site.part("parts/call.html", {"asked": asked_of(feed.asked), "run_id": feed.folder.name})
 
 
 def _plan(site: WebSite, feed: RunFeed) -> str:

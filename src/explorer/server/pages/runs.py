@@ -68,7 +68,13 @@ def _line(site: WebSite, run: RunOverview) -> RunLine:
     verdicts = site.overviews.verdicts(run)
     supported = verdicts.get("supported")
     wrong = sum(count for verdict, count in verdicts.items() if verdict not in {"supported", "unchecked"})
-    return RunLine(run, STATUS_WORDS.get(run.status, run.status), supported, wrong if verdicts else None)
+    asks = site.runs.calls.of(run.run_id) is not None
+    return RunLine(
+        run,
+        "asks for your approval" if asks else STATUS_WORDS.get(run.status, run.status),
+        supported,
+        wrong if verdicts else None,
+    )
 
 
 def passages_of(site: WebSite, query: str) -> list[RunPassage]:

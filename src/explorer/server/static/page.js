@@ -94,16 +94,28 @@
 
   // Title, icon and notification follow the status of the run, and the number of runs at work.
   const icon = one('link[rel="icon"]');
-  const title = document.title.replace(/^● /, "");
-  let status = one("#part-head")?.dataset.status;
+  const title = document.title.replace(/^(● |\? )/, "");
+  const say = (words) => {
+    if (window.Notification?.permission === "granted")
+      new Notification(`explorer: ${words}`, { body: one("#question-title")?.textContent });
+  };
+  let status = one("#part-head")?.dataset.status, asked, isFollowing = false;
   const follow = () => {
-    const now = one("#part-head")?.dataset.status;
+    const now = one("#part-head")?.dataset.status, call = one("#part-call")?.dataset.call;
     const isActive = now ? now === "running" : Number(document.body.dataset.atWork) > 0;
-    if (now) document.title = (isActive ? "● " : "") + title;
+    if (now) document.title = (call ? "? " : isActive ? "● " : "") + title;
     icon?.setAttribute("href", isActive ? "/static/icon-active.svg" : "/static/icon.svg");
-    if (now && status === "running" && now !== "running" && window.Notification?.permission === "granted")
-      new Notification(`explorer: ${now.replace("_", " ")}`, { body: one("#question-title")?.textContent });
+    if (now && status === "running" && now !== "running") say(now.replace("_", " "));
+    if (call && call !== asked) {
+      if (isFollowing) say("a call asks for your approval");
+      // A click that was meant for what was here before answers nothing.
+      const buttons = all("#part-call button");
+      buttons.forEach((button) => { button.disabled = true; });
+      setTimeout(() => buttons.forEach((button) => { button.disabled = false; }), 700);
+    }
     status = now;
+    asked = call;
+    isFollowing = true;
   };
   document.addEventListener("htmx:sse:after:message", follow);
   document.addEventListener("submit", (event) => {
@@ -116,14 +128,23 @@
   if (slider) {
     const frame = one("#then");
     let timer = 0, wanted = 0;
+    let isLoading = false;
+    // One request at a time: what the slider passed meanwhile is not asked for.
     const show = async () => {
-      const at = Number(slider.value), address = `${location.pathname}?at=${at}`;
-      wanted = at;
-      one("#at-shown").textContent = at;
-      const answer = await fetch(address, { headers: { Accept: "text/html" } });
-      if (!answer.ok || wanted !== at) return;
-      const found = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("#then");
-      if (found) { frame.replaceChildren(...found.childNodes); history.replaceState(null, "", address); }
+      wanted = Number(slider.value);
+      one("#at-shown").textContent = wanted;
+      if (isLoading) return;
+      isLoading = true;
+      try {
+        for (let at = 0; at !== wanted; ) {
+          at = wanted;
+          const address = `${location.pathname}?at=${at}`;
+          const answer = await fetch(address, { headers: { Accept: "text/html" } });
+          if (!answer.ok) return;
+          const found = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("#then");
+          if (found) { frame.replaceChildren(...found.childNodes); history.replaceState(null, "", address); }
+        }
+      } finally { isLoading = false; }
     };
     slider.addEventListener("input", show);
     const play = one("#play");
