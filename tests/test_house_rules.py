@@ -42,8 +42,13 @@ def _name(path: Path) -> str:
 
 
 @cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def _nodes(path: Path) -> Sequence[ast.AST]:
-    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    return tuple(ast.walk(_tree(path)))
 
 
 def _functions(path: Path) -> Iterator[Function]:
@@ -101,7 +106,7 @@ def test_every_test_says_what_holds() -> None:
     silent = [
         f"{_name(path)}: {function.name}"
         for path in TEST_FILES
-        for function in _tests(ast.parse(path.read_text(encoding="utf-8")).body)
+        for function in _tests(_tree(path).body)
         if ast.get_docstring(function) is None
     ]
     assert silent == []
@@ -110,7 +115,7 @@ def test_every_test_says_what_holds() -> None:
 def _public_classes() -> Iterator[tuple[str, str]]:
     """Every public class at the top of a module, with its module."""
     for path in SOURCES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in _tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 yield node.name, _name(path)
 

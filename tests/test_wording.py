@@ -103,9 +103,9 @@ def _parts(literal: ast.JoinedStr) -> str:
 
 def _literals(source: str) -> Iterator[tuple[int, str]]:
     """Yield line and text of each phrase in the code: a string with a space in it that is not a docstring."""
-    tree = ast.parse(source)
-    inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    nodes = tuple(ast.walk(ast.parse(source)))
+    inner = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             inner.update(id(part) for part in node.values)
             yield node.lineno, _parts(node)
