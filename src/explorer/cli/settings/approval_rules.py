@@ -21,19 +21,20 @@ class RuleLayers:
     """The folder's rules, for people."""
 
 
-def joined_rules(layers: Sequence[Layer], *, is_trusted: bool) -> RuleLayers:
+def joined_rules(layers: Sequence[Layer], *, is_trusted: bool, strangers: Sequence[Raw] = ()) -> RuleLayers:
     """Join the rules of all layers, in the order in which the layers count.
 
     Args:
         layers: What each origin says, the one that counts first.
         is_trusted: Whether the folder's files may set everything.
+        strangers: Rules of others that only tighten, whatever the folder may.
 
     Raises:
         ConfigError: A rule is not one.
     """
     setting = setting_named(NAME)
     found = [layer.values[NAME] for layer in layers if NAME in layer.values]
-    own = [raw for raw in found if is_trusted or raw.level is not Origin.FOLDER]
+    own = [raw for raw in found if raw not in strangers and (is_trusted or raw.level is not Origin.FOLDER)]
     rest = [Layer({name: raw for name, raw in one.values.items() if name != NAME}, one.models) for one in layers]
     if own:
         texts = (rule for raw in own for rule in _rules(raw))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from explorer.cli.secrecy import keep_secret
+from explorer.cli.settings.approval_rules import NAME as RULES
 from explorer.cli.settings.approval_rules import TIGHTENING, joined_rules
 from explorer.cli.settings.layers import (
     NO_FLAGS,
@@ -26,16 +27,25 @@ from explorer.cli.settings.layers import (
 from explorer.cli.settings.mcp_servers import mcp_servers
 from explorer.cli.settings.options import CommonOptions, ModelOptions, RunOptions
 from explorer.cli.settings.presets import (
+    GIVEN,
     PROJECT,
     LoadedPreset,
     PresetFolder,
     find_preset,
     load_preset,
     project_presets,
+    without_roles_of_files,
 )
 from explorer.cli.settings.resolve import settings_of
 from explorer.cli.settings.trust import SettingsFolder, TrustedFolders, read_folder
-from explorer.cli.settings.untrusted import OUTSIDE, OVERRIDING, UNTRUSTED, Withheld, without_trust
+from explorer.cli.settings.untrusted import (
+    OUTSIDE,
+    OVERRIDING,
+    UNTRUSTED,
+    Withheld,
+    preset_without_trust,
+    without_trust,
+)
 from explorer.cli.settings.user_folders import cache_folder, config_folder, state_folder
 from explorer.cli.settings.values import (
     CORE,
@@ -44,6 +54,7 @@ from explorer.cli.settings.values import (
     ROLE,
     Ignored,
     Origin,
+    Raw,
     Value,
     all_settings,
     values_of,
@@ -89,6 +100,8 @@ class Configuration:
     """Values of the folder's files that are not in force: most are once the user trusts it."""
     unread: tuple[str, ...] = ()
     """Variables in the folder's `.env` that are read from the environment only."""
+    withheld_of_preset: tuple[Withheld, ...] = ()
+    """Values of a preset that the user named by its path, and which need their consent."""
 
     @property
     def origins(self) -> dict[str, str]:
@@ -132,13 +145,14 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
     """
     files = read_folder(folder)
     is_trusted = TrustedFolders(environment).trusts(files) if flags.trusts_folder is None else flags.trusts_folder
-    preset, refused_preset = _preset(flags.preset, environment, folder, is_trusted=is_trusted)
     above = [flag_layer(flags), variable_layer(environment, "environment", Origin.ENVIRONMENT)]
-    above += [preset.layer] if preset else []
     below = [user_layer(user_file(environment)), machine_layer(environment)]
+    preset, refused_preset = _preset(flags, environment, folder, is_trusted=is_trusted)
+    judged = _judged(preset, [*above, *below])
+    above += [without_roles_of_files(judged.preset)] if judged.preset else []
     taken, withheld = _of_folder(files, [*above, *below], is_trusted=is_trusted)
     withheld += refused_preset
-    rules = joined_rules([*above, *taken, *below], is_trusted=is_trusted)
+    rules = joined_rules([*above, *taken, *below], is_trusted=is_trusted, strangers=judged.rules)
     layers = rules.layers
     found, models = overlay(layer.values for layer in layers), overlay(layer.models for layer in layers)
     mcp = mcp_servers(files, user_file(environment), environment, is_trusted=is_trusted)
@@ -149,20 +163,47 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
     settings = settings_of(found, models).model_copy(update=given)
     unread = tuple(name for name in files.variables if name in NETWORK_VARIABLES)
     unknown = (*_unknown_variables(environment, "environment"), *_unknown_variables(files.variables, ".env"))
-    values = with_ignored((*values_of(settings, found, models), *rules.rows), _ignored(withheld, unread))
-    return Configuration(settings, values, unknown, files, is_trusted, withheld, unread)
+    ignored = _ignored((*withheld, *judged.withheld), unread)
+    values = with_ignored((*values_of(settings, found, models), *rules.rows), ignored)
+    return Configuration(settings, values, unknown, files, is_trusted, withheld, unread, judged.withheld)
 
 
 def _preset(
-    name: str, environment: Mapping[str, str], folder: Path, *, is_trusted: bool
+    flags: Flags, environment: Mapping[str, str], folder: Path, *, is_trusted: bool
 ) -> tuple[LoadedPreset | None, tuple[Withheld, ...]]:
-    """Return the preset of that name, or that it needs trust; nothing where none is named."""
-    if not name:
+    """Return the preset that is named, or that it needs trust; nothing where none is named.
+
+    Who names a preset by its path wants its roles, and need not know where its settings send keys.
+    """
+    if not flags.preset:
         return None, ()
-    found = find_preset(name, environment, folder)
+    found = find_preset(flags.preset, environment, folder)
     if found.owner == PROJECT and not is_trusted:
         return None, (_withheld(found),)
-    return load_preset(found), ()
+    path = found.path.resolve()
+    is_own = path.is_relative_to(config_folder(environment).resolve())
+    is_seen = is_trusted and path in [one.path.resolve() for one in project_presets(folder)]
+    is_of_stranger = found.owner == GIVEN and not (is_own or is_seen or flags.trusts_folder)
+    return replace(load_preset(found), is_of_stranger=is_of_stranger), ()
+
+
+@dataclass(frozen=True)
+class _JudgedPreset:
+    """A preset with those of its settings that are in force."""
+
+    preset: LoadedPreset | None
+    withheld: tuple[Withheld, ...] = ()
+    rules: tuple[Raw, ...] = ()
+    """Its approval rules, where they only tighten the user's own."""
+
+
+def _judged(preset: LoadedPreset | None, own: Sequence[Layer]) -> _JudgedPreset:
+    """Return what of a preset's settings is in force next to the user's own layers, and what is not."""
+    if preset is None or not preset.is_of_stranger:
+        return _JudgedPreset(preset)
+    layer, withheld = preset_without_trust(preset.layer, own)
+    rules = tuple(raw for name, raw in layer.values.items() if name == RULES)
+    return _JudgedPreset(replace(preset, layer=layer), withheld, rules)
 
 
 def _withheld(preset: PresetFolder) -> Withheld:
@@ -249,6 +290,20 @@ def refused(configuration: Configuration, _options: CommonOptions | None = None)
     return False
 
 
+def refuse_preset(configuration: Configuration) -> None:
+    """Refuse a preset that was named by its path and sets what needs consent.
+
+    Raises:
+        ConfigError: It does.
+    """
+    if configuration.withheld_of_preset:
+        names = ", ".join(one.origin for one in configuration.withheld_of_preset)
+        ways = "allow it for one command: --trust-folder; for good: move it to ~/.config/explorer/presets"
+        preset = configuration.settings.preset
+        place = single_line(preset.place) if preset is not None else "the preset"
+        raise ConfigError(f"{place} is named by its path, and sets what needs trust: {names}", hint=ways)
+
+
 def _refusal(configuration: Configuration, withheld: Collection[Withheld]) -> ConfigError:
     """Return the error that names the settings, and the ways out."""
     for one in withheld:
@@ -319,6 +374,7 @@ def configured(options: CommonOptions, on_untrusted: OnUntrusted = refused) -> C
     environment = dict(os.environ)
     configuration = inspected(options)
     refuse_unknown(configuration)
+    refuse_preset(configuration)
     decide = on_untrusted if configuration.withheld_needs and not options.ignore_folder else passed_over
     if configuration.withheld and decide(configuration, options):
         # Read again, because the files may have changed while the user looked at what they say.
@@ -447,6 +503,7 @@ def settings_of_process(*, preset: str = "", trust_folder: bool = False, given: 
     flags = replace(NO_FLAGS, trusts_folder=trust_folder or None, preset=preset)
     configuration = read_configuration(flags, os.environ, settings_folder(Path.cwd()))
     refuse_unknown(configuration)
+    refuse_preset(configuration)
     withheld = [one for one in configuration.withheld_needs if one.name.partition(".")[0] not in given]
     if withheld:
         raise _refusal(configuration, withheld)

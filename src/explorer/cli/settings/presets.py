@@ -42,6 +42,8 @@ class LoadedPreset:
     preset: Preset
     layer: Layer
     """Its settings."""
+    is_of_stranger: bool = False
+    """Whether its settings do only what those of an untrusted folder do."""
 
 
 def built_in_presets() -> Path:
@@ -129,12 +131,15 @@ def load_preset(folder: PresetFolder) -> LoadedPreset:
     except ValidationError as error:
         hint = f"rename the folder: lower-case letters, digits, _ and - ({PRESET_NAME})"
         raise ConfigError(f"{folder.name[:80]!r} cannot be the name of a preset", hint=hint) from error
-    layer = table_layer(path, said.settings, f"preset {folder.name}", Origin.PRESET)
-    if preset.has_team:
-        # What files set gives way to a preset: roles are added by a flag or the environment only.
-        nowhere = Raw("", f"preset {folder.name} roles_dir", Origin.PRESET)
-        layer = Layer({"roles_dir": nowhere, **layer.values}, layer.models)
-    return LoadedPreset(preset, layer)
+    return LoadedPreset(preset, table_layer(path, said.settings, f"preset {folder.name}", Origin.PRESET))
+
+
+def without_roles_of_files(loaded: LoadedPreset) -> Layer:
+    """Return the settings of a preset: files' roles give way to its own, and only a flag or a variable adds some."""
+    if not loaded.preset.has_team:
+        return loaded.layer
+    nowhere = Raw("", f"preset {loaded.preset.name} roles_dir", Origin.PRESET)
+    return Layer({"roles_dir": nowhere, **loaded.layer.values}, loaded.layer.models)
 
 
 def _read(path: Path) -> _PresetFile:

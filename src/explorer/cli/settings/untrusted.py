@@ -11,7 +11,7 @@ from functools import cached_property
 
 from explorer.cli.settings.layers import Layer, overlay, short
 from explorer.cli.settings.resolve import is_left_open, parsed, settings_of
-from explorer.cli.settings.trust import SettingsFile, SettingsFolder
+from explorer.cli.settings.trust import SettingsFolder
 from explorer.cli.settings.values import Origin, Raw, setting_named
 from explorer.schema.limits import DEFAULT_COST_USD, DEFAULT_TOKENS, Limits
 from explorer.schema.network import without_secrets
@@ -102,15 +102,27 @@ def without_trust(folder: SettingsFolder, own: Sequence[Layer]) -> tuple[list[La
     judge = _Judge(OwnSettings(overlay(one.values for one in own), overlay(one.models for one in own)))
     taken: list[Layer] = []
     for file, layer in folder.layers:
-        values = {name: raw for name, raw in layer.values.items() if judge.takes(file, name, raw)}
-        models = {role: raw for role, raw in layer.models.items() if judge.takes_model(file, role, raw)}
-        taken.append(Layer(values, models))
+        taken.append(judge.taken_of(layer, file.problem))
     links = [
         Withheld(name, f"link {setting_named(name).initial}", str(target), f"{UNTRUSTED}, and this leads out of it")
         for name, target in folder.links.items()
         if name not in judge.own.values
     ]
     return taken, (*judge.withheld, *links)
+
+
+def preset_without_trust(layer: Layer, own: Sequence[Layer]) -> tuple[Layer, tuple[Withheld, ...]]:
+    """Return what the settings of a preset of unknown origin do, and what they do not.
+
+    Args:
+        layer: What the preset says.
+        own: As for the files of a folder.
+
+    Raises:
+        ConfigError: A value is not allowed.
+    """
+    judge = _Judge(OwnSettings(overlay(one.values for one in own), overlay(one.models for one in own)))
+    return judge.taken_of(layer, ""), tuple(judge.withheld)
 
 
 @dataclass
@@ -122,28 +134,34 @@ class _Judge:
     """Values of the folder that take effect, to which the next ones are added: together they may do what none does."""
     withheld: list[Withheld] = field(default_factory=list[Withheld])
 
-    def takes(self, file: SettingsFile, name: str, raw: Raw) -> bool:
+    def taken_of(self, layer: Layer, problem: str) -> Layer:
+        """Return what of a layer takes effect; nothing where there is a problem with all of it."""
+        values = {name: raw for name, raw in layer.values.items() if self.takes(problem, name, raw)}
+        models = {role: raw for role, raw in layer.models.items() if self.takes_model(problem, role, raw)}
+        return Layer(values, models)
+
+    def takes(self, problem: str, name: str, raw: Raw) -> bool:
         """Return whether a value takes effect: one that changes nothing does, and not one that another goes before."""
         setting, current = setting_named(name), self.own.values.get(name)
         if setting.without_trust is WithoutTrust.TIGHTENS:
-            return self._noted(name, raw, file.problem)
+            return self._noted(name, raw, problem)
         if current and current.level in OVERRIDING:
             return False
         if value_or_default(setting, raw) == value_or_default(setting, current):
             return True
-        is_taken = self._noted(name, raw, file.problem or self._why_not(setting, raw), is_secret=setting.is_secret)
+        is_taken = self._noted(name, raw, problem or self._why_not(setting, raw), is_secret=setting.is_secret)
         if is_taken:
             self.taken.setdefault(name, raw)
         return is_taken
 
-    def takes_model(self, file: SettingsFile, role: str, raw: Raw) -> bool:
+    def takes_model(self, problem: str, role: str, raw: Raw) -> bool:
         """Return whether the model of a role takes effect."""
         current = self.own.models.get(role)
         if current and current.level in OVERRIDING:
             return False
         vendor = vendor_of_text(raw.text)
         why = "" if vendor in {"", *self.own.vendors} else self._why_not_vendor(vendor)
-        return self._noted(f"role_models.{role}", raw, file.problem or why)
+        return self._noted(f"role_models.{role}", raw, problem or why)
 
     def _noted(self, name: str, raw: Raw, why: str, *, is_secret: bool = False) -> bool:
         if why:
