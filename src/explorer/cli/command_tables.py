@@ -176,6 +176,14 @@ COMMANDS_OF_QUEUE = {
             "\n\nWhat the runs found is kept, and they are back in the queue.\n\nExample: `explorer queue stop --all`"
         ),
     ),
+    "prune": (
+        "commands.queue_prune:prune",
+        (
+            "Remove runs that ended long ago from the queue, with what the fleet's database has of them.\n\n"
+            "Runs in a workspace stay: `explorer runs gc` removes those. A removed run's idempotency key is new again."
+            "\n\nExample: `explorer queue prune --older-than 90d --dry-run`"
+        ),
+    ),
 }
 """Where each command below `queue` is; `queue` alone lists the runs."""
 COMMANDS_OF_FLEET = {

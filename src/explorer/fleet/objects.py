@@ -1,6 +1,7 @@
 """Large contents in an object store: S3 and what speaks its protocol, Google's, Azure's, or a folder."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -76,6 +77,21 @@ class Objects:
                 yield bytes(piece)
         except (BaseError, FileNotFoundError) as error:
             raise OSError(0, f"the object store does not give {name}: {_first_line(error)}") from error
+
+    def remove(self, name: str) -> None:
+        """Remove a content, if it is there.
+
+        Raises:
+            OSError: The store refused, or does not answer.
+        """
+        import obstore  # noqa: PLC0415 - an extra
+        from obstore.exceptions import BaseError  # noqa: PLC0415 - the same
+
+        try:
+            with suppress(FileNotFoundError):
+                obstore.delete(self.store, name)
+        except BaseError as error:
+            raise OSError(0, f"the object store does not remove {name}: {_first_line(error)}") from error
 
 
 def _first_line(error: BaseException) -> str:

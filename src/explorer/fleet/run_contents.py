@@ -39,6 +39,14 @@ class ObjectStore(Protocol):
         """
         ...
 
+    def remove(self, name: str) -> None:
+        """Remove a content, if it is there.
+
+        Raises:
+            OSError: The store refused, or does not answer.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class Content:

@@ -25,6 +25,9 @@ WORKFLOW_VERSION = "explorer-1"
 """The same for all releases: a run of an older one is resumed from its journal, which newer ones read."""
 WORKFLOW_TABLE, WORKFLOW_SCHEMA = "workflow_status", "dbos"
 """One of the queue's own tables, and its schema in Postgres."""
+HANDED_OUT = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
+"""The library's own words for what it is done with."""
+ENTRIES_AT_ONCE = 1000
 NORMAL_PRIORITY = 100
 PRIORITIES = (1, 10_000)
 """The lowest number is taken first."""
@@ -215,6 +218,16 @@ class FleetQueue:
             workflow_ids=list(workflows), status=["ENQUEUED", "DELAYED"], load_input=False, load_output=False
         )
         return {one.workflow_id for one in found}
+
+    def forget_ended(self, until: str) -> int:
+        """Remove what the queue keeps of runs handed out before a time (ISO 8601); return how many entries."""
+        count = 0
+        while found := self._client.list_workflows(
+            status=HANDED_OUT, end_time=until, limit=ENTRIES_AT_ONCE, load_input=False, load_output=False
+        ):
+            self._client.delete_workflows([one.workflow_id for one in found])
+            count += len(found)
+        return count
 
     @property
     def has_work(self) -> bool:

@@ -99,7 +99,7 @@ def _old_runs(options: OldOptions) -> list[Doomed]:
     keep = options.keep
     if keep is not None and keep < 0:
         raise ConfigError(f"flag --keep: {keep} is not allowed", hint="allowed is a whole number, 0 or more")
-    age = _age(options.older_than or DEFAULT_AGE) if options.older_than or keep is None else timedelta()
+    age = age_of(options.older_than or DEFAULT_AGE) if options.older_than or keep is None else timedelta()
     found = list_runs(configured(options, changes_runs).settings.workspace)
     candidates = found[: max(0, len(found) - (keep or 0))]
     spared = {RUNNING, DAMAGED} if options.unfinished else {RUNNING, DAMAGED, UNFINISHED, WAITING}
@@ -111,7 +111,12 @@ def _old_runs(options: OldOptions) -> list[Doomed]:
     ]
 
 
-def _age(raw: str) -> timedelta:
+def age_of(raw: str) -> timedelta:
+    """Return the age that a flag `--older-than` gives.
+
+    Raises:
+        ConfigError: It is none.
+    """
     found = AGE.fullmatch(raw.lower())
     if found is None or len(found[1]) > 5:  # noqa: PLR2004 - digits; more weeks than a date can go back
         raise ConfigError(f"flag --older-than: {raw[:80]!r} is not allowed", hint="allowed is an age like 12h, 30d, 8w")
