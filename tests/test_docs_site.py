@@ -11,14 +11,26 @@ import pytest
 
 import explorer
 from command import explorer_here
-from explorer.cli.command_tables import COMMANDS_OF_MCP, COMMANDS_OF_SKILLS
+from explorer.cli.command_tables import (
+    COMMANDS_OF_QUEUE,
+    COMMANDS_OF_REPORTS,
+    COMMANDS_OF_RUNS,
+    COMMANDS_OF_SKILLS,
+    GROUPS_OF_COMMANDS,
+)
 from explorer.cli.help_text import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 COMMANDS_PAGE = DOCS / "commands.md"
-OF_RUNS = ("rm", "gc", "export", "import")
-OF_REPORTS = ("list", "show")
+GROUPS = {
+    "runs": COMMANDS_OF_RUNS,
+    "report": COMMANDS_OF_REPORTS,
+    "skills": COMMANDS_OF_SKILLS,
+    "queue": COMMANDS_OF_QUEUE,
+    **{name: commands for name, _help, commands in GROUPS_OF_COMMANDS},
+}
+"""The commands that have others below them."""
 
 
 def _help(tmp_path: Path, *words: str) -> str:
@@ -32,8 +44,7 @@ def _help(tmp_path: Path, *words: str) -> str:
 def test_the_page_on_commands_is_what_they_print(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Written anew by `--update-golden`."""
     commands = [(name,) for name in COMMANDS]
-    commands += [("runs", name) for name in OF_RUNS] + [("report", name) for name in OF_REPORTS]
-    commands += [("mcp", name) for name in COMMANDS_OF_MCP] + [("skills", name) for name in COMMANDS_OF_SKILLS]
+    commands += [(group, name) for group, below in GROUPS.items() for name in below]
     parts = ["# Commands\n\nWhat each command prints for `--help`. Settings: [configuration.md](configuration.md).\n"]
     for words in ((), *sorted(commands)):
         title = " ".join(("explorer", *words))
