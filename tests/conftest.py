@@ -2,9 +2,11 @@
 
 import gc
 import os
+import re
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,10 @@ from thoroughness import EVERYDAY
 
 SLOW_TEST_S = 400
 """After so many seconds a slow test has hung, on any machine."""
-SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+TESTS = Path(__file__).resolve().parent
+SHARED_DATA = TESTS.parents[1] / "shared" / "data"
+RE_ALL_SLOW = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.MULTILINE)
 
-
-# As a run imports them, before a test asks for one of their types: the types of all endpoints cost seconds of CPU.
-for package, client in (("anthropic", "AsyncAnthropic"), ("openai", "AsyncOpenAI")):
-    Sdk.imported(package, client)
 
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     # Under nohup: what is ignored here is ignored by the processes of tests, too, and those send it.
@@ -60,20 +60,56 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give slow tests more time: on a machine that has much else to do, a process takes ten times as long."""
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import a file whose tests are all slow where slow tests are left out, unless it is asked for."""
+    is_looked_at = config.option.markexpr != "not slow" or collection_path.suffix != ".py"
+    is_asked_for = any(word.split("::")[0].endswith(collection_path.name) for word in config.args)
+    if is_looked_at or is_asked_for:
+        return None
+    return True if RE_ALL_SLOW.search(collection_path.read_text(encoding="utf-8")) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let each of several processes begin with another part of the tests.
+
+    Each imports all of them; what one has compiled is on disk for the others. So in a fresh clone they share that work.
+    """
+    report = yield
+    worker: dict[str, Any] | None = getattr(collector.config, "workerinput", None)
+    if worker and collector.path == TESTS and report.passed:
+        sizes = [sum(1 for _ in part.path.rglob("test_*.py")) or 1 for part in report.result]
+        share = sum(sizes) * int(worker["workerid"].removeprefix("gw")) / worker["workercount"]
+        first = next(number for number, size in enumerate(accumulate(sizes)) if size > share)
+        report.result = [*report.result[first:], *report.result[:first]]
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the tests into one order for all processes, and give slow ones more time.
+
+    On a machine that has much else to do, a process takes ten times as long.
+    """
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.path)
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_TEST_S))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Collect no garbage while modules are imported and tests are collected: next to nothing of it is garbage.
-
-    In the workers only: the process that leads them collects no tests, and would never collect garbage again.
-    """
-    if hasattr(config, "workerinput"):
+    """Prepare a process that runs tests, which the one that leads several of them does not."""
+    is_worker = hasattr(config, "workerinput")
+    if is_worker:
+        # While modules are imported and tests are collected, next to nothing is garbage.
         gc.disable()
+    if is_worker or config.option.dist == "no":
+        # As a run imports them, before a test asks for one of their types: those of all endpoints cost seconds of CPU.
+        for package, client in (("anthropic", "AsyncAnthropic"), ("openai", "AsyncOpenAI")):
+            Sdk.imported(package, client)
 
 
 @pytest.hookimpl(trylast=True)
