@@ -1,10 +1,11 @@
 """A fleet under kills: many offline runs on several workers, a worker killed every few seconds, and what is lost.
 
-    uv run python bench/fleet.py [--runs 200] [--workers 4] [--kill-every 3] [--database URL] [--json]
+    uv run python bench/fleet.py [--runs 200] [--workers 4] [--kill-every 3] [--database URL] [--store NAME] [--json]
     uv run python bench/fleet.py --overhead [--scenario fan-out-100] [--repeat 5] [--database URL] [--json]
 
 Each run explores the bundled sample day. At the end each report is compared with that of a run that nothing disturbed,
-and each journal is searched for a tool's effect or a model's turn that is there twice. `--overhead` measures instead
+and each journal is searched for a tool's effect or a model's turn that is there twice. With `--store database` each
+worker is a machine of its own: another folder with nothing in it but the user's key. `--overhead` measures instead
 what a step costs with the store in the database (`fleet_overhead.py`).
 """
 
@@ -12,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import secrets
 import signal
 import subprocess
 import sys
@@ -19,10 +21,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from explorer.fleet.database import FleetDatabase
+from explorer.fleet.restore import Restorer
+from explorer.fleet.run_record import RunRecords
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.journal.listing import read_records
 from explorer.schema.errors import StorageError
@@ -65,6 +69,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--kill-every", type=float, default=3.0, help="seconds; 0: no kills")
     parser.add_argument("--database", default="", help="default: a file")
+    parser.add_argument("--store", default="local", choices=["local", "database"])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--overhead", action="store_true", help="CPU of a step with the store in the database")
     parser.add_argument("--scenario", default="fan-out-100")
@@ -77,7 +82,7 @@ def main() -> int:
 
             _show(asdict(overhead(url, given.scenario, given.repeat)), is_json=given.json)
             return 0
-        figures = under_kills(Path(folder), url, given.runs, given.workers, given.kill_every)
+        figures = under_kills(Path(folder), url, given.runs, given.workers, given.kill_every, store=given.store)
     _show(asdict(figures), is_json=given.json)
     return 0 if figures.equal == figures.done == figures.runs and figures.effects_twice == 0 else 1
 
@@ -96,6 +101,7 @@ def under_kills(  # noqa: PLR0913, PLR0917 - what the measurement is made of
     workers: int,
     kill_every_s: float,
     between: Callable[[int], None] = lambda _n: None,
+    store: str = "local",
 ) -> Figures:
     """Submit the runs, let workers work on them and kill some, until none is left.
 
@@ -106,12 +112,14 @@ def under_kills(  # noqa: PLR0913, PLR0917 - what the measurement is made of
         workers: How many at a time; a killed one is replaced.
         kill_every_s: Seconds between two kills; 0: none.
         between: Called after each kill with their number, e.g. to restart the database.
+        store: Where the runs are; with `database`, each worker has a folder of its own.
     """
     queue = FleetQueue(FleetDatabase(url))
     chance = random.Random(7)  # noqa: S311 - which worker dies
     began = time.monotonic()
     submitted = [queue.submit(NewRun(QUESTION, dict(SAMPLE)))[0] for _ in range(runs)]
-    alive = [_worker(folder, url) for _ in range(workers)]
+    machines = Machines(folder, url, store)
+    alive = [machines.worker() for _ in range(workers)]
     kills, last = 0, time.monotonic()
     try:
         while _has_work(queue) and time.monotonic() - began < MAX_S:
@@ -120,15 +128,17 @@ def under_kills(  # noqa: PLR0913, PLR0917 - what the measurement is made of
                 victim = chance.choice(alive)
                 victim.send_signal(signal.SIGKILL)
                 victim.wait()
-                alive[alive.index(victim)] = _worker(folder, url)
+                alive[alive.index(victim)] = machines.worker()
                 kills, last = kills + 1, time.monotonic()
                 between(kills)
-            alive = [one if one.poll() is None else _worker(folder, url) for one in alive]
+            alive = [one if one.poll() is None else machines.worker() for one in alive]
     finally:
         for one in alive:
             one.terminate()
         for one in alive:
             one.wait()
+    if store == "database":
+        restore_all(queue, folder / "workspace", submitted)
     found = _figures(folder / "workspace", queue, submitted, workers, kills, time.monotonic() - began)
     queue.close()
     return found
@@ -142,12 +152,37 @@ def _has_work(queue: FleetQueue) -> bool:
         return True
 
 
-def _worker(folder: Path, url: str) -> "subprocess.Popen[bytes]":
-    flags = ("worker", "--quiet", "--no-shell", f"--concurrency={CONCURRENCY}", f"--lease={LEASE_S}s")
-    variables = _plain(folder) | {"EXPLORER_FLEET_DATABASE": url}
-    command = [sys.executable, "-m", "explorer", *flags]
-    with (folder / "workers.log").open("ab") as log:
-        return subprocess.Popen(command, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+@dataclass
+class Machines:
+    """Starts workers."""
+
+    folder: Path
+    url: str
+    store: str
+    count: int = 0
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+
+    def worker(self) -> "subprocess.Popen[bytes]":
+        """Start a worker; with the store in the database in a folder where nothing is but the user's key."""
+        self.count += 1
+        place = self.folder / f"machine-{self.count}" if self.store == "database" else self.folder
+        state = place / ".local" / "state" / "explorer"
+        state.mkdir(parents=True, exist_ok=True)
+        if not (state / "key").exists():
+            (state / "key").touch(0o600)
+            (state / "key").write_bytes(self.key)
+        flags = ("worker", "--quiet", "--no-shell", f"--concurrency={CONCURRENCY}", f"--lease={LEASE_S}s")
+        variables = _plain(place) | {"EXPLORER_FLEET_DATABASE": self.url, "EXPLORER_FLEET_STORE": self.store}
+        command = [sys.executable, "-m", "explorer", *flags]
+        with (self.folder / "workers.log").open("ab") as log:
+            return subprocess.Popen(command, cwd=place, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
+def restore_all(queue: FleetQueue, workspace: Path, run_ids: list[str]) -> None:
+    """Make the folders of runs from the database."""
+    records = RunRecords(queue.database)
+    for run_id in run_ids:
+        Restorer(records, workspace).restore(records.of(run_id))
 
 
 def _plain(folder: Path) -> dict[str, str]:

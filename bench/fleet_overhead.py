@@ -26,9 +26,9 @@ from explorer.fleet.database import BATCHES, CONTENTS, FleetDatabase
 from explorer.fleet.database_store import DatabaseStore
 from explorer.fleet.group_commit import GroupCommit
 from explorer.fleet.lease_guard import LeaseGuard
-from explorer.fleet.leases import Leases
+from explorer.fleet.leases import Ending, Leases
 from explorer.fleet.run_record import RunRecord
-from explorer.fleet.runs import FleetQueue, NewRun
+from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from run import model_server
 
 LOCAL, DATABASE = "local", "database"
@@ -125,6 +125,7 @@ async def _measure(url: str, scenario: str, models: str, store: str, folder: Pat
         ).one()
         size = sa.func.coalesce(sa.func.sum(sa.func.length(CONTENTS.c.content)), 0)
         contents = connection.scalar(sa.select(size).where(CONTENTS.c.run_id == taken.run_id))
+    leases.settle(taken, Ending(QueueState.CANCELLED))
     leases.leave()
     queue.close()
     size_bytes = int(lines) + int(contents or 0)

@@ -26,7 +26,8 @@ from explorer.fleet.restore import Restorer
 from explorer.fleet.run_contents import RunContents
 from explorer.fleet.run_record import RunRecords
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
-from explorer.fleet.stores import StoreKind, Stores, agree_on_store, store_of
+from explorer.fleet.store_choice import StoreKind, agree_on_store, store_of
+from explorer.fleet.stores import Stores
 from explorer.journal.control import ControlKind, ControlMessage, Inbox
 from explorer.journal.journal import Journal, Protection
 from explorer.schema.errors import ConfigError, StorageError

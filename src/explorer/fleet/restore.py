@@ -19,7 +19,7 @@ from explorer.fleet.run_record import RunRecord, RunRecords
 from explorer.journal.listing import is_run_id
 from explorer.schema.errors import StorageError
 from explorer.workspace.access import ENGINE_FOLDER, JOURNAL, restore_access
-from explorer.workspace.private import make_private_folder, write_private
+from explorer.workspace.private import make_private_folder, open_private, write_private
 from explorer.workspace.safe_open import TEMPORARY, remove_tree, walk
 
 OWN_FOLDER = ".fleet"
@@ -139,3 +139,55 @@ def _paths(folder: Path) -> Iterator[str]:
         path = Path(entry.path).relative_to(folder).as_posix()
         if path not in NOT_KEPT and not TEMPORARY.fullmatch(entry.name):
             yield path
+
+
+def bring_up_to_date(
+    records: RunRecords, folder: Path, record: RunRecord, versions: tuple[FileVersion, ...] | None
+) -> None:
+    """Make a copy of a run in its place what the database has of it, while others may read it.
+
+    Files come before the lines that say so. What is in the copy only is removed: nothing of a run is made in a copy.
+
+    Args:
+        records: Give the contents of files.
+        folder: The copy, which may be behind or ahead.
+        record: All that the database has of the run.
+        versions: What is new since the copy was brought up to date; None: all of it is compared.
+
+    Raises:
+        StorageError: The disk or the database refused, or a content is missing.
+    """
+    restore_access(folder)
+    try:
+        if versions is None:
+            same, rest = _compared(folder, record)
+            for path in rest:
+                (folder / path).unlink()
+            versions = tuple(one for path, one in _kept(record).items() if path not in same)
+        for version in versions:
+            _replace(records, folder, record.run_id, version)
+        _append(folder / JOURNAL, record.lines)
+    except OSError as error:
+        raise StorageError(f"{folder} cannot be brought up to date: {error.strerror or error}") from error
+
+
+def _replace(records: RunRecords, folder: Path, run_id: str, version: FileVersion) -> None:
+    target = folder / version.path
+    if not version.sha256:
+        target.unlink(missing_ok=True)
+        return
+    beside = f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    records.write(run_id, version, folder, beside)
+    target.with_name(beside).replace(target)
+
+
+def _append(journal: Path, lines: bytes) -> None:
+    """Add what a journal lacks; one with other lines is written anew."""
+    there = journal.read_bytes() if journal.exists() else b""
+    if lines.startswith(there):
+        with open_private(journal, "a") as file:
+            file.write(lines[len(there) :])
+        return
+    beside = journal.with_name(f".{journal.name}.{secrets.token_hex(4)}")
+    write_private(beside, lines)
+    beside.replace(journal)

@@ -97,8 +97,14 @@ class RunRecords:
         record.lines += bytes(lines)
         return tuple(versions)
 
-    def write(self, run_id: str, version: FileVersion, folder: Path) -> None:
+    def write(self, run_id: str, version: FileVersion, folder: Path, name: str = "") -> None:
         """Write a file as a version says, into a folder in which it is not yet.
+
+        Args:
+            run_id: The run's.
+            version: What is to be there.
+            folder: The run's.
+            name: The name of the file, in the place of its own.
 
         Raises:
             StorageError: Its content is missing or damaged, or the disk refused.
@@ -106,6 +112,7 @@ class RunRecords:
         if version.problem:
             return
         path = folder / version.path
+        path = path.with_name(name) if name else path
         try:
             make_private_folder(path.parent)
             with open_private(path, "x") as file:

@@ -20,7 +20,8 @@ from explorer.fleet.leases import NO_LONGER_OURS, Ending, Leases, TakenRun
 from explorer.fleet.orders import deliver_orders
 from explorer.fleet.run_contents import ObjectStore
 from explorer.fleet.runs import QUEUE, WORKFLOW, WORKFLOW_VERSION, FleetQueue, QueueState, Wanted
-from explorer.fleet.stores import StoreKind, Stores
+from explorer.fleet.store_choice import StoreKind
+from explorer.fleet.stores import Stores
 from explorer.fleet.submitted import settings_of
 from explorer.journal.listing import is_run, is_run_id, is_running, read_records
 from explorer.journal.run_state import RunState

@@ -3,7 +3,7 @@
 import os
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -188,12 +188,17 @@ def overview(folder: Path) -> RunOverview:
             run_id=folder.name, folder=folder, question="", status=DAMAGED, started=None, last=None,
             cost_usd=None, tokens=0, agents=0, sources=0,
         )  # fmt: skip
+    return overview_of(records, folder, lambda: is_running(folder))
+
+
+def overview_of(records: Sequence[JournalRecord], folder: Path, is_at_work: Callable[[], bool]) -> RunOverview:
+    """Return the line of a run that has these records; whether it is at work is asked where it has no end."""
     run_state = RunState.of(record.event for record in records)
     return RunOverview(
         run_id=folder.name,
         folder=folder,
         question=run_state.started.question if run_state.started else "",
-        status=status_of(run_state, folder),
+        status=_status(run_state, is_at_work),
         started=records[0].at if records else None,
         last=records[-1].at if records else None,
         cost_usd=run_state.cost_usd,
@@ -205,9 +210,13 @@ def overview(folder: Path) -> RunOverview:
 
 def status_of(run_state: RunState, folder: Path) -> str:
     """Return a run's status as in `RunOverview`."""
+    return _status(run_state, lambda: is_running(folder))
+
+
+def _status(run_state: RunState, is_at_work: Callable[[], bool]) -> str:
     if run_state.finished is not None:
         return str(run_state.finished.status)
-    if is_running(folder):
+    if is_at_work():
         return RUNNING
     return WAITING if run_state.plan.is_waiting else UNFINISHED
 

@@ -38,8 +38,10 @@ class Forked:
     """Files that could not be restored as they stood then."""
 
 
-async def fork(folder: Path, at: int | None, now: datetime, key: UserKey = NO_KEY) -> Forked:
-    """Make a new run beside `folder` out of its first `at` records (None: all).
+async def fork(
+    folder: Path, at: int | None, now: datetime, key: UserKey = NO_KEY, workspace: Path | None = None
+) -> Forked:
+    """Make a new run in a workspace (None: beside `folder`) out of the first `at` records (None: all) of a run.
 
     It is the user's own if the other one is, by the user's key.
 
@@ -58,7 +60,7 @@ async def fork(folder: Path, at: int | None, now: datetime, key: UserKey = NO_KE
     run_state = RunState.of(record.event for record in kept)
     question = run_state.started.question if run_state.started is not None else ""
     run_id = new_run_id(question, now)
-    target = folder.parent / run_id
+    target = (workspace or folder.parent) / run_id
     try:
         make_private_folder(target / ".explorer")
         lines = encode_marked(kept, key) if is_own(folder, key) else encode_all(kept)

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from explorer.cli.runs_at_hand import run_at_hand
 from explorer.cli.screens.output import aligned, emit_json, emit_page, say
 from explorer.cli.settings.configuration import changes_runs, configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
@@ -189,7 +190,11 @@ def export_run(
     options: CommonOptions = COMMON,
 ) -> int:
     """Write a run into one file, a damaged one too."""
-    folder = find_run(configured(options, looks_at_runs).settings.workspace, run)
+    with run_at_hand(configured(options, looks_at_runs).settings, run) as folder:
+        return _export(folder, output, options)
+
+
+def _export(folder: Path, output: str | None, options: CommonOptions) -> int:
     target = Path(output).expanduser() if output else Path(f"{folder.name}.tar.gz")
     if target.exists() or not target.absolute().parent.is_dir():
         problem = "is there already" if target.exists() else "would be in a folder that does not exist"

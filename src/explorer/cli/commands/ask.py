@@ -103,12 +103,12 @@ def _start(question: str, configuration: Configuration, options: RunOptions) -> 
 
 def _resume(name: str, message: str, options: RunOptions) -> int:
     from explorer.cli.plan_approval import decision_in  # noqa: PLC0415 - as above
-    from explorer.journal.listing import find_run  # noqa: PLC0415 - as above
+    from explorer.cli.runs_at_hand import run_to_resume  # noqa: PLC0415 - as above
 
     decision = decision_in(options.plan)
     options = replace(options, plan=None) if decision is not None else options
     configuration = settings_to_run(options)
-    folder = find_run(configuration.settings.workspace, name)
+    folder = run_to_resume(configuration.settings, name)
     _say_first(f"resuming {folder.name}" + (f": {message}" if message else ""), options)
     from explorer.cli.launch import continue_run  # noqa: PLC0415 - as above
 

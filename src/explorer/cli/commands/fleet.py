@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.question import as_asked, no_question
+from explorer.cli.runs_at_hand import DATABASE_FILE, PACKAGE
 from explorer.cli.screens.output import aligned, emit_json, emit_page, say
 from explorer.cli.settings.configuration import changes_runs, configured, looks_at_runs
 from explorer.cli.settings.fleet_options import QUEUE, SUBMIT, QueueOptions, SubmitOptions
@@ -27,8 +28,6 @@ from explorer.workspace.user_key import open_key
 if TYPE_CHECKING:
     from explorer.fleet.runs import FleetQueue, NewRun
 
-PACKAGE = "dbos"
-DATABASE_FILE = Path(".fleet") / "queue.sqlite"
 MAX_TOLD = 20
 """Lines of a file of questions that are refused by name; of more only their number is told."""
 RunName = Annotated[str, Parameter(help="A run's id, or the beginning of one.")]

@@ -8,9 +8,10 @@ from cyclopts import Parameter
 
 from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.question import as_asked
+from explorer.cli.runs_at_hand import run_at_hand, workspace_for
 from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.options import RUN, RunOptions
-from explorer.journal.listing import find_run, read_records
+from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.observe.formatting import counted
 from explorer.run.fork import Forked
@@ -46,10 +47,12 @@ def fork(
 
     check_before_paying(options)
     words = as_asked(" ".join(message))
-    folder = find_run(configuration.settings.workspace, run)
     show_logs(options.verbose)
     key = open_key(configuration.settings.state_dir)
-    forked = asyncio.run(fork_run(folder, at, datetime.now(UTC), key))
+    with run_at_hand(configuration.settings, run) as folder:
+        forked = asyncio.run(
+            fork_run(folder, at, datetime.now(UTC), key, workspace_for(folder, configuration.settings))
+        )
     _print_result(forked, folder.name, options)
     if no_run or (not words and _is_complete(forked)):
         return _left_as_it_is(forked, folder.name, options)

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from explorer.cli.report_files import check_target, write_report
+from explorer.cli.runs_at_hand import all_runs, run_at_hand
 from explorer.cli.screens.live import tree
 from explorer.cli.screens.output import (
     aligned,
@@ -34,9 +35,7 @@ from explorer.journal.listing import (
     UNFINISHED,
     WAITING,
     RunOverview,
-    find_run,
     is_running,
-    list_runs,
     read_records,
 )
 from explorer.observe.costs import Spending, spending_of
@@ -63,6 +62,7 @@ from explorer.run.report_document import document_of
 from explorer.schema.errors import ConfigError, NotFoundError
 from explorer.schema.event import ENGINE
 from explorer.schema.events import JournalRecord
+from explorer.schema.settings import Settings
 from explorer.workspace.access import REPORT
 from explorer.workspace.workspace import Workspace
 
@@ -127,14 +127,14 @@ RunName = Annotated[str, Parameter(help="A run's id, the beginning of one, or `l
 
 def runs(*, options: CommonOptions = COMMON) -> int:
     """List runs, newest last."""
-    workspace = configured(options, looks_at_runs).settings.workspace
-    found = list_runs(workspace)
+    settings = configured(options, looks_at_runs).settings
+    found = all_runs(settings)
     if options.output_format != "text":
         emit_json([overview.model_dump(mode="json") for overview in found])
     elif found:
         emit_page(_listing(found))
     elif not options.quiet:
-        say(f'no runs in {workspace}\n  → start one: explorer "your question"')
+        say(f'no runs in {settings.workspace}\n  → start one: explorer "your question"')
     return 0
 
 
@@ -160,7 +160,20 @@ def show(
     Example: `explorer show latest --timeline`
     """
     settings = configured(options, looks_at_runs).settings
-    folder = find_run(settings.workspace, run)
+    with run_at_hand(settings, run) as folder:
+        return _show(folder, settings, ShownPart(timeline, files, costs), options)
+
+
+@dataclass(frozen=True)
+class ShownPart:
+    """The part of a run that is shown; all that is short if none is named."""
+
+    timeline: bool
+    files: bool
+    costs: bool
+
+
+def _show(folder: Path, settings: Settings, part: ShownPart, options: CommonOptions) -> int:
     records = read_records(folder)
     report_of_unfinished(folder)
     origin = run_origin(folder, settings.state_dir)
@@ -168,7 +181,7 @@ def show(
     events: list[TimelineEvent] = []
     for record in records:
         line = line_of(record, view)
-        if line or timeline:
+        if line or part.timeline:
             events.append(TimelineEvent(record.seq, record.at, line or named(record)))
         view.apply(record)
     if view.status == RUNNING and not is_running(folder):
@@ -176,13 +189,13 @@ def show(
     if options.output_format != "text":
         timeline_facts = [event.facts() for event in events]
         emit_json(run_facts(view, folder, records) | {"carried": bool(origin), "timeline": timeline_facts})
-    elif files:
+    elif part.files:
         emit_page(origins_page(origins(records, Workspace(folder))))
-    elif costs:
+    elif part.costs:
         emit_page(costs_page(spending_of(records), _columns()))
     else:
         page = "\n\n".join(filter(None, [origin, _page(view, folder, events, spending_of(records))]))
-        emit_page(timeline_page(events) if timeline else page)
+        emit_page(timeline_page(events) if part.timeline else page)
     return 0
 
 
@@ -199,7 +212,21 @@ def report(
     if output is not None and form is not None:
         raise ConfigError("-o writes a file in the format of its ending", hint="leave out --format, or -o")
     target = None if output is None else check_target(output, overwrite=overwrite)
-    folder = find_run(configured(options, looks_at_runs).settings.workspace, run)
+    with run_at_hand(configured(options, looks_at_runs).settings, run) as folder:
+        return _give_report(folder, ReportWish(target, overwrite, output, form), options)
+
+
+@dataclass(frozen=True)
+class ReportWish:
+    """Where a report goes, and in what form."""
+
+    target: Path | None
+    overwrite: bool
+    output: str | None
+    form: Literal["markdown", "html", "json"] | None
+
+
+def _give_report(folder: Path, wish: ReportWish, options: CommonOptions) -> int:
     report_of_unfinished(folder)
     markdown = report_text(folder)
     path = str(report_path(folder)) if markdown else None
@@ -207,16 +234,16 @@ def report(
     if not markdown:
         why = f": {REPORT} is not a plain text file" if os.path.lexists(folder / REPORT) else ""
         raise NotFoundError(f"run {folder.name} has no report{why}", hint=f"finish it: explorer resume {folder.name}")
-    if target is not None:
-        warning = write_report(document_of(markdown, folder), target, overwrite=overwrite)
+    if wish.target is not None:
+        warning = write_report(document_of(markdown, folder), wish.target, overwrite=wish.overwrite)
         if warning:
             say(warning)
-    if form is not None:
-        emit(format_of(f".{form}").write(document_of(markdown, folder))[0].decode().rstrip("\n"))
+    if wish.form is not None:
+        emit(format_of(f".{wish.form}").write(document_of(markdown, folder))[0].decode().rstrip("\n"))
     elif options.output_format != "text":
-        emit_json({"run_id": folder.name, "report": path, "report_text": markdown, "written": output})
-    elif target is not None:
-        emit_page(str(target))
+        emit_json({"run_id": folder.name, "report": path, "report_text": markdown, "written": wish.output})
+    elif wish.target is not None:
+        emit_page(str(wish.target))
     else:
         print_report(markdown)
     return 0

@@ -11,12 +11,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.cli.question import as_asked
+from explorer.cli.runs_at_hand import run_at_hand
 from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.configuration import changes_runs, configured
 from explorer.cli.settings.options import CommonOptions
 from explorer.journal.control import ControlKind
 from explorer.journal.delivery import APPLIED, ENDED, LOOK_EVERY_S, QUEUED, Delivery, deliver
-from explorer.journal.listing import find_run, holder, is_running
+from explorer.journal.listing import holder, is_running
 from explorer.schema.errors import ConfigError, ExplorerError
 from explorer.schema.setting import or_none, seconds
 
@@ -46,7 +47,11 @@ def steer(run: RunName, /, *words: str, options: OrderOptions = ORDER) -> int:
     if not text:
         raise ConfigError("there is no message to send", hint='write: explorer steer latest "your message"')
     wait_s = _seconds(options.wait)
-    folder = find_run(configured(options, changes_runs).settings.workspace, run)
+    with run_at_hand(configured(options, changes_runs).settings, run) as folder:
+        return _steer(folder, text, wait_s, options)
+
+
+def _steer(folder: Path, text: str, wait_s: float | None, options: OrderOptions) -> int:
     resume = f'explorer resume {folder.name} "your message"'
     if not is_running(folder):
         raise ConfigError(f"run {folder.name} is not running", hint=f"resume it with your message: {resume}")
@@ -75,12 +80,12 @@ def stop(
     Example: `explorer stop latest`
     """
     wait_s = _seconds(options.wait)
-    folder = find_run(configured(options, changes_runs).settings.workspace, run)
-    if not is_running(folder):
-        raise ConfigError(f"run {folder.name} is not running", hint=f"its state: explorer show {folder.name}")
-    if now:
-        return _end_process(folder, wait_s, options)
-    _give(folder, ControlKind.STOP, STOP_REASON, wait_s, options)
+    with run_at_hand(configured(options, changes_runs).settings, run) as folder:
+        if not is_running(folder):
+            raise ConfigError(f"run {folder.name} is not running", hint=f"its state: explorer show {folder.name}")
+        if now:
+            return _end_process(folder, wait_s, options)
+        _give(folder, ControlKind.STOP, STOP_REASON, wait_s, options)
     return 0
 
 

@@ -12,11 +12,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.cli.commands.runs import RunName
+from explorer.cli.runs_at_hand import run_at_hand
 from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.screens.session_lines import run_origin
 from explorer.cli.settings.configuration import configured, passed_over
 from explorer.cli.settings.options import COMMON, MODELS, CommonOptions
-from explorer.journal.listing import LATEST, find_run, read_records
+from explorer.journal.listing import LATEST, read_records
 from explorer.journal.run_state import RunState
 from explorer.llm.clients import Clients
 from explorer.llm.models import OFFLINE, choose
@@ -118,7 +119,11 @@ def verify(
     Example: `explorer verify latest --all`
     """
     settings = configured(options, passed_over).settings
-    folder = find_run(settings.workspace, run)
+    with run_at_hand(settings, run) as folder:
+        return _verify(folder, settings, judge_model, options, is_all=is_all)
+
+
+def _verify(folder: Path, settings: Settings, judge_model: str | None, options: CommonOptions, *, is_all: bool) -> int:
     run_state = RunState.of(record.event for record in read_records(folder))
     workspace = Workspace(folder)
     draft, text_of = draft_of(workspace), text_reader(workspace)

@@ -9,12 +9,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from explorer.cli.runs_at_hand import run_at_hand
 from explorer.cli.screens.output import INTERRUPTED, emit_outcome, print_error, print_report, say
 from explorer.cli.screens.screen import Screen, screen_for, tap_for
 from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.journal import Observe
-from explorer.journal.listing import LATEST, UNFINISHED, WAITING, JournalTail, find_run, is_running, read_records
+from explorer.journal.listing import LATEST, UNFINISHED, WAITING, JournalTail, is_running, read_records
 from explorer.observe.command_result import CommandResult
 from explorer.observe.formatting import one_line
 from explorer.observe.run_view import RUNNING, RunView
@@ -44,7 +45,11 @@ def watch(
     Example: `explorer watch latest --speed 20`
     """
     times = _times(speed)
-    folder = find_run(configured(options, looks_at_runs).settings.workspace, run)
+    with run_at_hand(configured(options, looks_at_runs).settings, run) as folder:
+        return _watch(folder, times, options)
+
+
+def _watch(folder: Path, times: float | None, options: CommonOptions) -> int:
     view = RunView()
     is_live = is_running(folder)
     screen = screen_for(options, KEYS, lambda: datetime.now(UTC) if is_live else view.last or datetime.now(UTC))

@@ -60,7 +60,7 @@ async def _work(
     queue: "FleetQueue", configuration: Configuration, options: WorkerOptions, hooks: Callable[[], RunHooks]
 ) -> int:
     from explorer.fleet.objects import open_objects  # noqa: PLC0415 - its packages are an extra
-    from explorer.fleet.stores import agree_on_store  # noqa: PLC0415 - the same
+    from explorer.fleet.store_choice import agree_on_store  # noqa: PLC0415 - the same
     from explorer.fleet.worker import Worker, WorkerPlan  # noqa: PLC0415 - the same
 
     settings = configuration.settings

@@ -1,0 +1,197 @@
+"""Finds the run that a command names: in the workspace, or in the database of the fleet, from which a copy is made."""
+
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from explorer.cli.screens.output import say
+from explorer.fleet.own_queue import own_queue
+from explorer.journal.codec import scan
+from explorer.journal.listing import (
+    LATEST,
+    RUNNING,
+    SEPARATORS,
+    RunOverview,
+    find_run,
+    is_running,
+    list_runs,
+    overview_of,
+)
+from explorer.schema.errors import ConfigError, NotFoundError, StorageError
+from explorer.schema.settings import Settings
+from explorer.text.sanitize import visible
+from explorer.workspace.user_key import open_key
+
+if TYPE_CHECKING:
+    from explorer.fleet.database import FleetDatabase
+    from explorer.fleet.elsewhere import RunElsewhere
+
+PACKAGE = "dbos"
+FLEET_FOLDER = ".fleet"
+DATABASE_FILE = Path(FLEET_FOLDER) / "queue.sqlite"
+COPIES = Path(FLEET_FOLDER) / "copies"
+
+
+@contextmanager
+def run_at_hand(settings: Settings, name: str) -> Generator[Path]:
+    """Give the folder of a run: that of the workspace, or a copy of what the fleet's database has of it.
+
+    A copy is kept current while the run is at work; it counts as running for as long as that.
+
+    Raises:
+        NotFoundError: No run matches, or the run's folder is on another machine.
+        ConfigError: More than one run matches.
+        StorageError: The fleet's database does not answer.
+    """
+    here, missing = _in_workspace(settings.workspace, name)
+    with ExitStack() as stack:
+        copy = None if here is not None and _is_this_machines(here, settings) else _copied(settings, here, name, stack)
+        if copy is None and here is None:
+            assert missing is not None
+            raise missing
+        yield copy or here or Path()
+
+
+def _in_workspace(workspace: Path, name: str) -> tuple[Path | None, NotFoundError | None]:
+    try:
+        return find_run(workspace, name), None
+    except NotFoundError as error:
+        return None, error
+
+
+def _is_this_machines(folder: Path, settings: Settings) -> bool:
+    """Return whether a folder is what there is of a run: it is at work here, or is not one of the workspace."""
+    return is_running(folder) or folder.resolve().parent != settings.workspace.resolve()
+
+
+def _copied(settings: Settings, here: Path | None, name: str, stack: ExitStack) -> Path | None:
+    """Return a copy of a run that the fleet's database has; None when it has none, or the workspace has it."""
+    if here is None and any(separator in name for separator in SEPARATORS):
+        return None
+    try:
+        database = stack.enter_context(fleet_database(settings))
+        found = None if database is None else _named(database, here.name if here is not None else name)
+    except StorageError as error:
+        if here is None:
+            raise
+        say(visible(f"{error.message}; this is what this machine has of the run"))
+        return None
+    if database is None or found is None:
+        return None
+    return _copy_of(settings, database, found, stack) if found.store == "database" else _shared(here, found)
+
+
+def _named(database: "FleetDatabase", name: str) -> "RunElsewhere | None":
+    from explorer.fleet.elsewhere import find_in_fleet, newest_on_record  # noqa: PLC0415 - its packages are an extra
+
+    return next(iter(newest_on_record(database, 1)), None) if name == LATEST else find_in_fleet(database, name)
+
+
+def _shared(here: Path | None, found: "RunElsewhere") -> None:
+    """Refuse a run that is in the workspace of another machine.
+
+    Raises:
+        NotFoundError: It is.
+    """
+    if here is None:
+        place = f"the workspace of {found.worker}" if found.worker else "the workspace of the worker that had it"
+        raise NotFoundError(
+            visible(f"run {found.run_id} ({found.state}) is in {place}, which is not on this machine"),
+            hint="use the command there; or start a fleet with `explorer worker --store database`",
+        )
+
+
+def _copy_of(settings: Settings, database: "FleetDatabase", found: "RunElsewhere", stack: ExitStack) -> Path:
+    from explorer.fleet.objects import open_objects  # noqa: PLC0415 - its packages are an extra
+    from explorer.fleet.run_copy import RunCopy  # noqa: PLC0415 - the same
+    from explorer.fleet.run_record import RunRecords  # noqa: PLC0415 - the same
+
+    records = RunRecords(database, open_objects(settings.fleet_objects))
+    copy = RunCopy(database, records, (settings.workspace / COPIES).absolute(), found.run_id)
+    stack.callback(copy.close)
+    return copy.open()
+
+
+@contextmanager
+def fleet_database(settings: Settings) -> Generator["FleetDatabase | None"]:
+    """Open the database of the fleet that the settings name; None where there is none, or one of somebody else.
+
+    Raises:
+        StorageError: The database does not answer.
+    """
+    url = settings.secrets.fleet_database.get_secret_value()
+    file = (settings.workspace / DATABASE_FILE).absolute()
+    if not (url or file.exists()) or find_spec(PACKAGE) is None:
+        yield None
+        return
+    try:
+        url = url or f"sqlite:///{own_queue(file, open_key(settings.state_dir))}"
+    except ConfigError:
+        # It came with the folder: its runs are not this user's.
+        yield None
+        return
+    from explorer.fleet.database import FleetDatabase  # noqa: PLC0415 - its packages are an extra
+
+    database = FleetDatabase(url)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def workspace_for(folder: Path, settings: Settings) -> Path:
+    """Return where a new run made from this one belongs: beside it, or for a copy in the workspace."""
+    copies = (settings.workspace / COPIES).resolve()
+    return settings.workspace if folder.resolve().parent == copies else folder.parent
+
+
+def run_to_resume(settings: Settings, name: str) -> Path:
+    """Return the folder of a run that is resumed on this machine.
+
+    Raises:
+        NotFoundError: No run matches.
+        ConfigError: It is in the fleet's database: what is added here would not be there.
+        StorageError: The fleet's database does not answer.
+    """
+    here, missing = _in_workspace(settings.workspace, name)
+    if here is not None and here.resolve().parent != settings.workspace.resolve():
+        return here
+    with fleet_database(settings) as database:
+        found = None if database is None else _named(database, here.name if here is not None else name)
+        if found is not None and found.store == "database":
+            raise ConfigError(
+                f"run {found.run_id} is in the fleet's database, and a worker of the fleet continues it",
+                hint="explorer queue retry RUN, where it failed; to ask it further in a new run: explorer fork RUN",
+            )
+    if here is None:
+        assert missing is not None
+        raise missing
+    return here
+
+
+def all_runs(settings: Settings) -> list[RunOverview]:
+    """Return the runs of the workspace and those that the fleet's database has, oldest first."""
+    found = {one.run_id: one for one in list_runs(settings.workspace)}
+    try:
+        with fleet_database(settings) as database:
+            if database is not None:
+                found |= {one.run_id: one for one in _in_database(database, settings, found)}
+    except StorageError as error:
+        say(visible(f"{error.message}; these are the runs of this machine"))
+    return [found[run_id] for run_id in sorted(found)]
+
+
+def _in_database(database: "FleetDatabase", settings: Settings, here: dict[str, RunOverview]) -> Generator[RunOverview]:
+    """Yield the runs that the database has, but for those that are at work here."""
+    from explorer.fleet.elsewhere import newest_on_record  # noqa: PLC0415 - its packages are an extra
+    from explorer.fleet.run_copy import AT_WORK  # noqa: PLC0415 - the same
+    from explorer.fleet.run_record import RunRecords  # noqa: PLC0415 - the same
+
+    for one in newest_on_record(database):
+        if one.run_id not in here or here[one.run_id].status != RUNNING:
+            records = scan(RunRecords(database).of(one.run_id).lines).records
+            folder = settings.workspace / COPIES / one.run_id
+            is_at_work = one.state in AT_WORK
+            yield overview_of(records, folder, lambda is_so=is_at_work: is_so)

@@ -1,0 +1,118 @@
+"""A copy of a run of the fleet on this machine, for commands that look at runs: made from the database, and refreshed.
+
+While the run is at work anywhere, the copy's lock is held, as that of a run at work here: so whatever looks at the
+folder sees that it is running. Orders that are left in the copy go to the database, and from there to the run's worker.
+"""
+
+import fcntl
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import sqlalchemy as sa
+from filelock import FileLock
+from loguru import logger
+
+from explorer.fleet.database import RUNS, FleetDatabase
+from explorer.fleet.orders import leave_order
+from explorer.fleet.restore import Restorer, bring_up_to_date
+from explorer.fleet.run_record import RunRecord, RunRecords
+from explorer.journal.control import Inbox
+from explorer.schema.errors import NotFoundError, StorageError
+from explorer.workspace.access import ENGINE_FOLDER
+from explorer.workspace.private import FILE_MODE, make_private_folder
+
+LOOK_EVERY_S = 0.5
+AT_WORK = frozenset({"running", "waiting"})
+"""States of a run that goes on: one that waits was begun before, and its next worker resumes it."""
+
+
+class RunCopy:
+    """A copy of one run. Use `open`, and `close` at the end; all methods block."""
+
+    def __init__(self, database: FleetDatabase, records: RunRecords, copies: Path, run_id: str) -> None:
+        self._database = database
+        self._records = records
+        self._record = RunRecord(run_id)
+        self._copies = copies
+        self._restorer = Restorer(records, copies, keeps_rest=False)
+        self._refreshing = FileLock(copies / f"{run_id}.lock", mode=FILE_MODE)
+        self._lock: int | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name=f"copy of {run_id}", daemon=True)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the copy."""
+        return self._copies / self._record.run_id
+
+    def open(self) -> Path:
+        """Make the copy, or bring it up to date, and keep it so while the run is at work; return its folder.
+
+        Raises:
+            NotFoundError: The run has not begun.
+            StorageError: The database does not answer, or the disk refused.
+        """
+        make_private_folder(self._copies)
+        is_at_work = self._refresh()
+        if not self._record.number:
+            raise NotFoundError(f"run {self._record.run_id} waits in the queue; nothing of it is on record yet")
+        if is_at_work:
+            self._take_lock()
+            # Once more, with the lock: what came in between is there before anybody looks.
+            self._refresh()
+            self._thread.start()
+        return self.folder
+
+    def close(self) -> None:
+        """End following the run, and pass on the orders that were left last."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        with suppress(StorageError):
+            self._pass_on_orders()
+        self._release_lock()
+
+    def _follow(self) -> None:
+        """Keep the copy current until the run is no longer at work, or nobody looks any more."""
+        is_at_work = True
+        while is_at_work and not self._ended.wait(LOOK_EVERY_S):
+            try:
+                self._pass_on_orders()
+                is_at_work = self._refresh()
+            except StorageError as error:
+                logger.warning("{}", error.message)
+        self._release_lock()
+
+    def _refresh(self) -> bool:
+        """Bring the copy up to date; return whether the run was at work before that."""
+        with self._database.transaction() as connection:
+            state = connection.scalar(sa.select(RUNS.c.state).where(RUNS.c.run_id == self._record.run_id))
+        before = self._record.number
+        with self._refreshing:
+            versions = self._records.catch_up(self._record)
+            if self._record.number == before:
+                pass
+            elif before or (self.folder / ENGINE_FOLDER).is_dir():
+                bring_up_to_date(self._records, self.folder, self._record, versions if before else None)
+            else:
+                self._restorer.restore(self._record)
+        return state in AT_WORK
+
+    def _pass_on_orders(self) -> None:
+        inbox = Inbox(self.folder / ENGINE_FOLDER)
+        for order in inbox.waiting():
+            leave_order(self._database, self._record.run_id, order)
+            inbox.done(order)
+
+    def _take_lock(self) -> None:
+        """Share the lock of the folder with others that look: a process that asks for it alone does not get it."""
+        path = self.folder / ENGINE_FOLDER / "lock"
+        self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+        fcntl.flock(self._lock, fcntl.LOCK_SH)
+
+    def _release_lock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
