@@ -1,7 +1,5 @@
 """A disk that is really full: the run stops readable, and goes on once there is space."""
 
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import pytest
 
 from command import explorer
 from explorer.journal.journal import read
+from small_disk import enlarge, small_disk
 from team_script import body_of, only_run
 
 SPACE_BYTES = 96 * 1024
@@ -16,18 +15,9 @@ SPACE_BYTES = 96 * 1024
 
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own with hardly any room; the test is skipped where none may be mounted."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={SPACE_BYTES}", "tmpfs", str(disk)], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip(f"no file system may be mounted here: {os.fsdecode(mounted.stderr).strip()}")
-    try:
+    """A file system of its own."""
+    with small_disk(tmp_path / "disk", SPACE_BYTES) as disk:
         yield disk
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 @pytest.mark.slow
@@ -40,7 +30,7 @@ def test_a_run_on_a_full_disk_stops_readable_and_goes_on_after_space_is_made(tmp
     folder = only_run(tiny_disk)
     before = read(folder / ".explorer" / "journal.jsonl")
     assert before
-    subprocess.run(["mount", "-o", "remount,size=64m", str(tiny_disk)], check=True)
+    enlarge(tiny_disk)
     resumed = explorer("resume", "latest", "-q", "--workspace", str(tiny_disk), cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert read(folder / ".explorer" / "journal.jsonl")[: len(before)] == before

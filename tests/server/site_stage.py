@@ -81,6 +81,14 @@ class Browser:
             await asyncio.sleep(0.05)
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    while True:
+        if condition():
+            return
+        await asyncio.sleep(0.02)
+
+
 def status_of(page: str) -> str:
     """The status that the page of a run shows."""
     found = re.search(r'data-status="(\w*)"', page)

@@ -1,6 +1,7 @@
 """The pages of runs over real HTTP: ask, watch, steer, stop, ask further, fork, and the past."""
 
 import hashlib
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from explorer.journal.control import Inbox
 from explorer.journal.listing import is_running, read_records
 from explorer.schema.events import RunStarted
 from explorer.server import app
+from explorer.server.pages.runs import MOST
 from made_runs import A, B, two_runs
 from server.site_stage import GatedClient, browsing, plain, status_of
 
@@ -150,13 +152,19 @@ def test_files_of_others_are_as_they_were_published() -> None:
 
 
 async def test_the_first_page_is_small_and_asks_nobody_else(tmp_path: Path) -> None:
-    """Under 100 kB with all that it loads, all of it from the server itself."""
+    """Under 100 kB with all that it loads, all of it from the server itself, also in a workspace with many runs."""
+    folder = (await two_runs(tmp_path / "workspace"))[0]
+    for number in range(70):
+        copy = folder.with_name(f"20260602-0900{number:02}-{'harbour-plant-' * 4}{number:04}")
+        shutil.copytree(folder, copy)
     async with browsing(tmp_path) as browser:
         page = await browser.page("/")
+        assert page.count("<tr id=") == MOST
+        assert "Show more" in page
         loaded = [one.split('"')[0] for mark in ('src="', 'href="/static') for one in page.split(mark)[1:]]
         files = [name if name.startswith("/") else f"/static{name}" for name in loaded if "/api/" not in name]
         files = [f"/static{name}" if not name.startswith("/static") else name for name in files]
         total = len(page) + sum([len((await browser.get(name)).content) for name in set(files)])
-        assert len(set(files)) >= 5
+        assert set(files) >= {"/static/htmx.min.js", "/static/hx-sse.min.js", "/static/page.js", "/static/style.css"}
         assert total < 100_000
         assert "http" not in page.replace("http-equiv", "")

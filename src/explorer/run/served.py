@@ -16,7 +16,7 @@ from typing import Any, Literal, LiteralString
 from loguru import logger
 
 from explorer.journal.control import Inbox
-from explorer.journal.listing import find_run, free_run_id, is_running, read_records, run_folders
+from explorer.journal.listing import find_run, free_run_id, is_run, is_run_id, is_running, read_records, run_folders
 from explorer.journal.run_state import RunState
 from explorer.observe.tracing import Tracing
 from explorer.reports.earlier import PastRun, past_runs
@@ -135,12 +135,17 @@ class ServedRuns:
             ToolError: There is no such run.
         """
         try:
-            folder = find_run(self.workspace, name) if RUN_NAME.fullmatch(name) else None
+            folder = self._named(name) if RUN_NAME.fullmatch(name) else None
         except ExplorerError as error:
             raise ToolError(in_words(error)) from error
         if folder is None or folder.is_symlink():
             raise ToolError(own("{name} is not the id of a run; exploration_status lists all runs", name=name))
         return folder
+
+    def _named(self, name: str) -> Path:
+        # With thousands of runs it takes long to look at all of them.
+        exact = self.workspace / name
+        return exact if is_run_id(name) and is_run(exact) else find_run(self.workspace, name)
 
     def error_of(self, run_id: str) -> ModelText:
         """Return what ended the latest session of a run in this process; empty when no error did."""

@@ -279,6 +279,14 @@ class RunFeeds:
         """Whether the server ends."""
         return self._is_closing.is_set()
 
+    async def closes_within(self, seconds: float) -> bool:
+        """Wait so many seconds, or until the server ends; return whether it does."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._is_closing.wait()
+        except TimeoutError:
+            return False
+
     async def of(self, folder: Path) -> RunFeed:
         """Return the feed of a run, with all that is on record.
 

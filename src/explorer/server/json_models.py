@@ -164,6 +164,8 @@ class RunAnswer(JsonAnswer):
     """Whether this server works on it, so that it can stop it at once."""
     waiting_call: ApprovalRequest | None
     """The call that waits for approval, in a run of this server; null when none does."""
+    problem: str
+    """The error that ended its latest session in this server; empty when none did."""
     damage: ErrorFacts | None
     """Why the journal cannot be read further; null when it can."""
 

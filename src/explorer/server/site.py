@@ -10,9 +10,7 @@ from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from explorer.journal.listing import DAMAGED, RUNNING, UNFINISHED, WAITING, RunOverview, overview
 from explorer.observe.formatting import cost, counted, duration, one_line, plain, short_time, size, tokens
-from explorer.run.results import verdicts_of
 from explorer.run.served import ServedRuns
 from explorer.schema.errors import NotFoundError, ToolError
 from explorer.schema.limits import DEFAULT_COST_USD
@@ -20,8 +18,9 @@ from explorer.schema.version import __version__
 from explorer.server.feeds import RunFeed, RunFeeds
 from explorer.server.fleet_status import AskFleet
 from explorer.server.lookups import Lookups
+from explorer.server.overviews import Overviews
+from explorer.server.run_list import KeptLists
 from explorer.text.sanitize import Redactor
-from explorer.workspace.access import journal_path
 
 PACKAGE = "explorer.server"
 
@@ -46,43 +45,6 @@ def _environment(redactor: Redactor) -> Environment:
     return made
 
 
-class Overviews:
-    """The lines of runs in a list. What has ended is read once, as long as its journal is the same."""
-
-    def __init__(self) -> None:
-        self._known: dict[Path, tuple[int, RunOverview]] = {}
-        self._verdicts: dict[Path, tuple[int, dict[str, int]]] = {}
-
-    def of(self, folder: Path) -> RunOverview:
-        """Return the line of a run."""
-        signature = _signature(folder)
-        known = self._known.get(folder)
-        if known is not None and known[0] == signature:
-            return known[1]
-        found = overview(folder)
-        if found.status not in {RUNNING, UNFINISHED, WAITING}:
-            self._known[folder] = (signature, found)
-        return found
-
-    def verdicts(self, run: RunOverview) -> dict[str, int]:
-        """Return the cited sentences of its report by verdict; empty while it runs, or where nothing was checked."""
-        if run.status in {RUNNING, DAMAGED}:
-            return {}
-        signature = _signature(run.folder)
-        known = self._verdicts.get(run.folder)
-        if known is None or known[0] != signature:
-            known = self._verdicts[run.folder] = (signature, verdicts_of(run.folder))
-        return known[1]
-
-
-def _signature(folder: Path) -> int:
-    """Return what changes with each record of a journal, which is only appended to; 0 where there is none."""
-    try:
-        return journal_path(folder).stat().st_size
-    except OSError:
-        return 0
-
-
 @dataclass
 class WebSite:
     """The parts of a server that its pages use."""
@@ -93,6 +55,7 @@ class WebSite:
     feeds: RunFeeds = field(init=False)
     overviews: Overviews = field(default_factory=Overviews)
     lookups: Lookups = field(default_factory=Lookups)
+    lists: KeptLists = field(default_factory=KeptLists)
 
     def __post_init__(self) -> None:
         """Load the templates."""
@@ -129,13 +92,18 @@ class WebSite:
         limits = self.runs.plan.settings.limits
         return limits.max_cost_usd if "max_cost_usd" in limits.model_fields_set else DEFAULT_COST_USD
 
+    @property
+    def at_work(self) -> int:
+        """How many runs are at work: those of this server, and those of other processes that were listed."""
+        return len({*self.runs.at_work, *self.overviews.at_work()})
+
     def part(self, template: str, values: Mapping[str, Any]) -> str:
         """Return a part of a page."""
         return self._templates.get_template(template).render(values)
 
     def page(self, template: str, *, code: int = 200, **values: Any) -> HTMLResponse:
         """Return a page."""
-        about = {"version": __version__, "at_work": len(self.runs.at_work), "site": self}
+        about = {"version": __version__, "at_work": self.at_work, "site": self}
         return HTMLResponse(self.part(template, about | values), code)
 
 

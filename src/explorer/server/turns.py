@@ -87,7 +87,8 @@ class _TurnReading:
     def _take(self, event: TurnTaken, seq: int) -> None:
         self._turns += 1
         turn = event.turn
-        usage = f"{tokens(turn.usage.total_tokens)} tokens, {cost(turn.cost_usd)}, {short_time(event.seconds)}"
+        price = "unknown cost" if turn.cost_usd is None else cost(turn.cost_usd)
+        usage = f"{tokens(turn.usage.total_tokens)} tokens, {price}, {short_time(event.seconds)}"
         entry = TurnEntry(seq, f"turn {self._turns}: {one_line(turn.model)}, {usage}", _cut(turn.text, MAX_TEXT_CHARS))
         entry.calls = [_call(f"{self._agent}.t{self._turns}.{place}", call) for place, call in enumerate(turn.calls, 1)]
         self._calls |= {call.key: call for call in entry.calls}

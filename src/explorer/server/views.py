@@ -138,8 +138,10 @@ def _facts(view: RunView) -> Iterator[str]:
     yield counted(len(view.sources), "source")
     yield counted(len(view.files), "file")
     yield counted(view.seq, "record")
-    for role, model in view.models.items():
-        yield f"{role}: {one_line(model)}"
+    if len(view.models) > 1 and len(set(view.models.values())) == 1:
+        yield f"all roles: {one_line(next(iter(view.models.values())))}"
+    else:
+        yield from (f"{role}: {one_line(model)}" for role, model in view.models.items())
     if view.session is not None:
         yield f"search: {', '.join(view.session.search) or 'none'}"
 

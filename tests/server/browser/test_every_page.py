@@ -58,6 +58,11 @@ PATHS = {
     "comparison": f"/compare?a={A}&b={B}",
     "error": "/runs/nothing",
 }
+WALL: Any = {"width": 2000, "height": 1100}
+MAX_READ_PX = 800
+"""The widest that text is set: about ninety characters."""
+LIVE = frozenset({"runs", "search", "no-runs", "run", "run-of-wide-words"})
+"""Pages whose stream of events is never idle."""
 NOT_THERE = r"status of 404 .*(/runs/nothing|favicon.ico)"
 
 
@@ -76,13 +81,13 @@ def _address(site: SiteProcess, path: str) -> str:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PATHS)
 def test_a_page_is_for_everybody(gallery: SiteProcess, visitor: Visitor, name: str, scheme: str) -> None:
-    """The checker of accessibility finds nothing with all folds open; nothing is wider than a phone; it is pictured."""
+    """The checker of accessibility finds nothing with all folds open; no page is wider than its window."""
     visitor.expected.append(NOT_THERE if name == "error" else "^$")
     opened = visitor.open(gallery, _address(gallery, PATHS[name]), color_scheme=scheme, reduced_motion="reduce")
     for size, viewport in (("1200", DESK), ("360", PHONE)):
         opened.set_viewport_size({"width": viewport["width"], "height": viewport["height"]})
         opened.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
-        opened.wait_for_load_state("networkidle") if name not in {"run", "run-of-wide-words"} else None
+        opened.wait_for_load_state("networkidle") if name not in LIVE else None
         assert overflow_px(opened) <= 0
         SCREENSHOTS.mkdir(exist_ok=True)
         opened.screenshot(path=SCREENSHOTS / f"{name}-{size}-{scheme}.png", full_page=True)
@@ -90,6 +95,12 @@ def test_a_page_is_for_everybody(gallery: SiteProcess, visitor: Visitor, name: s
         found: Any = opened.evaluate("rules => axe.run(document, rules)", RULES)
         wrong = [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found["violations"]]
         assert wrong == []
+    opened.set_viewport_size(WALL)
+    assert overflow_px(opened) <= 0
+    for article in opened.locator("article").all():
+        box = article.bounding_box()
+        assert box is None or box["width"] <= MAX_READ_PX
+    opened.screenshot(path=SCREENSHOTS / f"{name}-2000-{scheme}.png")
 
 
 def test_the_checker_finds_what_is_wrong(gallery: SiteProcess, visitor: Visitor) -> None:

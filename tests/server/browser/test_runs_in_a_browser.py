@@ -32,7 +32,7 @@ def test_agents_are_watched_while_they_work(team_site: SiteProcess, model: Paced
     ask(page, ASK, NOTES_FILE)
     page.evaluate(REMEMBERS)
     expect(status(page)).to_have_text("running")
-    expect(page).to_have_title(re.compile("^● "))
+    expect(page).to_have_title(re.compile("● "))
     expect(agent(page, "searcher-1")).to_have_count(0)
     model.allow()
     for number in (1, 2, 3):
@@ -43,7 +43,7 @@ def test_agents_are_watched_while_they_work(team_site: SiteProcess, model: Paced
     model.let_go()
     expect(status(page)).to_have_text("complete")
     expect(page.locator("#part-report article")).to_contain_text("A good May for the plant")
-    expect(page).not_to_have_title(re.compile("^● "))
+    expect(page).not_to_have_title(re.compile("● "))
     assert page.evaluate(IS_REMEMBERED)
 
 

@@ -30,7 +30,7 @@ from explorer.server.json_models import (
     StartOrder,
 )
 from explorer.server.json_routes import json_router
-from explorer.server.pages.run import clock_of
+from explorer.server.pages.run import clock_of, problem_of
 from explorer.server.pages.runs import RunLine, lines_of, passages_of
 from explorer.server.site import OfSite
 from explorer.server.turns import turns_of
@@ -113,6 +113,7 @@ async def show_run(run_id: str, site: OfSite, at: AtRecord = None) -> RunAnswer:
         answer = _shown(feed, run, seen_outcome(run.view, None), head_then(run, run.view.status))
     # The report may have come later than the record that was seen last.
     more = {"result": with_report(answer.result, text), "last": last, "is_own": site.runs.owns(feed.folder.name)}
+    more |= {"problem": problem_of(site, feed) if answer.at == last else ""}
     return answer.model_copy(update=more)
 
 
@@ -134,6 +135,7 @@ def _shown(feed: RunFeed, run: SeenRun, result: CommandResult, head: RunHead) ->
         last=run.view.seq,
         is_own=False,
         waiting_call=feed.asked if run is feed.run else None,
+        problem="",
         damage=ErrorFacts(**described(damage)) if damage is not None else None,
     )
 

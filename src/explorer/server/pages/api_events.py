@@ -12,7 +12,7 @@ from explorer.schema.events import JournalRecord
 from explorer.server.feeds import RunFeed
 from explorer.server.json_models import EventsAnswer
 from explorer.server.json_routes import json_line, json_router
-from explorer.server.pages.run import KEEP_ALIVE_S, LIVE
+from explorer.server.live import KEEP_ALIVE_S, LIVE
 from explorer.server.site import OfSite, WebSite
 
 MAX_RECORDS = 1_000

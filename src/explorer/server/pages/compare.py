@@ -44,5 +44,5 @@ async def comparison_of(site: WebSite, a: str, b: str) -> Comparison:
 
 
 def _choices(site: WebSite) -> list[tuple[str, str]]:
-    lines = (site.overviews.of(folder) for folder in site.runs.folders()[:MAX_CHOICES])
+    lines = (site.overviews.of(folder) for folder in site.overviews.folders(site.runs)[:MAX_CHOICES])
     return [(line.run_id, f"{line.run_id[:15]} {line.question}") for line in lines]

@@ -29,6 +29,7 @@ KINDS = {
 FILTER_WORDS = {"": "all", "not_supported": "not supported", "uncited": "uncited"} | {
     str(verdict): words for verdict, words in VERDICT_WORDS.items()
 }
+SOURCE_ID = re.compile(r"S\d+")
 router = APIRouter(include_in_schema=False)
 
 
@@ -58,7 +59,7 @@ async def show_citation(run_id: str, number: int, site: OfSite, *, part: bool = 
     card = found.evidence.card(number)
     if card is None:
         raise NotFoundError(f"the report has no citation [{number}]", hint="go back to the report")
-    address = f"/runs/{feed.folder.name}/sources/{card.id}" if re.fullmatch(r"S\d+", card.id) else ""
+    address = f"/runs/{feed.folder.name}/sources/{card.id}" if SOURCE_ID.fullmatch(card.id) else ""
     html = cleaned_card(card_html(card, address))
     template = "parts/card.html" if part else "citation.html"
     return site.page(template, run_id=feed.folder.name, head=head_of(feed), number=number, card=html)
@@ -69,7 +70,11 @@ async def show_claims(run_id: str, site: OfSite, verdict: Annotated[str, Query(m
     """Show every checked sentence: all, or those with a verdict."""
     feed = await site.feed(run_id)
     evidence: Evidence = (await site.lookups.of(feed.folder)).evidence
-    claims = [cleaned_card(claim_html(claim)) for claim in claims_with(evidence, verdict)]
+    places = {id(claim): place for place, claim in enumerate(evidence.claims)}
+    claims = [
+        (cleaned_card(claim_html(claim)), [(one, places[id(claim)]) for one in claim.ids if SOURCE_ID.fullmatch(one)])
+        for claim in claims_with(evidence, verdict)
+    ]
     counts = counts_of(evidence) | ({verdict: len(claims)} if verdict in FILTER_WORDS else {})
     return site.page(
         "claims.html",

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from markupsafe import Markup
 
+from explorer.observe.formatting import one_line
 from explorer.run.finish import report_text
 from explorer.run.fork import rebuilt_files
 from explorer.run.report_document import document_of
@@ -17,14 +18,14 @@ from explorer.schema.errors import NotFoundError
 from explorer.schema.events import JournalRecord
 from explorer.server.asked import asked_of
 from explorer.server.feeds import AGENT, CALL, FILES, HEAD, PLAN, REPORT_PART, TREE, Moment, RunFeed, SeenRun
+from explorer.server.live import KEEP_ALIVE_S, LIVE, event, replacing
 from explorer.server.markdown import markdown_html, report_html
 from explorer.server.site import OfSite, WebSite
 from explorer.server.turns import turns_of
 from explorer.server.views import ENDED, head_of, head_then, level_of, row_of, tree_of
+from explorer.text.rendering import without_marks
 from explorer.workspace.access import REPORT
 
-LIVE = "text/event-stream"
-KEEP_ALIVE_S = 15.0
 AT_MOST_EVERY_S = 0.12
 """The shortest time between two events of a page."""
 MAX_FILES = 400
@@ -51,6 +52,7 @@ def values_now(site: WebSite, feed: RunFeed) -> dict[str, Any]:
         "report": report_of(feed),
         "is_own": site.runs.owns(feed.folder.name),
         "damage": feed.damage,
+        "problem": problem_of(site, feed),
         "asked": asked_of(feed.asked),
     }
 
@@ -74,6 +76,7 @@ def _values_then(feed: RunFeed, run: SeenRun, records: Sequence[JournalRecord]) 
         "report": markdown_html(text) if text else Markup(),
         "is_own": False,
         "damage": None,
+        "problem": "",
         "asked": None,
     }
 
@@ -88,6 +91,11 @@ def _values(feed: RunFeed, run: SeenRun) -> dict[str, Any]:
         "files": files[:-MAX_FILES:-1],
         "files_left_out": max(0, len(files) - MAX_FILES),
     }
+
+
+def problem_of(site: WebSite, feed: RunFeed) -> str:
+    """Return the error that ended the latest session of a run in this server; empty when none did."""
+    return one_line(without_marks(site.runs.error_of(feed.folder.name)))
 
 
 def clock_of(feed: RunFeed, run: SeenRun) -> datetime | None:
@@ -117,15 +125,10 @@ async def follow_run(
                     yield ": still here\n\n"
                     continue
                 before, seen = seen, feed.moment
-                yield _event(seen, await feed.steady(partial(_changes, site, feed, before)))
+                yield event(seen, await feed.steady(partial(_changes, site, feed, before)))
                 await asyncio.sleep(AT_MOST_EVERY_S)
 
     return StreamingResponse(events(), media_type=LIVE, headers={"x-accel-buffering": "no"})
-
-
-def _event(moment: Moment, html: str) -> str:
-    lines = "".join(f"data: {line}\n" for line in html.splitlines())
-    return f"id: {moment}\n{lines}\n"
 
 
 def _changes(site: WebSite, feed: RunFeed, seen: Moment) -> str:
@@ -147,13 +150,14 @@ def _written(site: WebSite, feed: RunFeed, part: str) -> str:
         if agent is None:
             return ""
         row = row_of(feed.run, agent, datetime.now(UTC), level_of(feed.run, agent))
-        return _replacing(row.key, site.part("parts/agent.html", {"row": row, "run_id": feed.folder.name, "at": None}))
+        return replacing(row.key, site.part("parts/agent.html", {"row": row, "run_id": feed.folder.name, "at": None}))
     make = {HEAD: _head, CALL: _call, PLAN: _plan, TREE: _tree, FILES: _files, REPORT_PART: _report}[part]
-    return _replacing(f"part-{part}", make(site, feed))
+    return replacing(f"part-{part}", make(site, feed))
 
 
 def _head(site: WebSite, feed: RunFeed) -> str:
     values = {"head": head_of(feed), "run_id": feed.folder.name, "is_own": site.runs.owns(feed.folder.name)}
+    values |= {"at_work": site.at_work, "problem": problem_of(site, feed)}
     return site.part("parts/head.html", values | {"at": None, "damage": feed.damage})
 
 
@@ -174,11 +178,8 @@ def _files(site: WebSite, feed: RunFeed) -> str:
 
 
 def _report(site: WebSite, feed: RunFeed) -> str:
-    return site.part("parts/report.html", {"report": report_of(feed), "is_ended": feed.status in ENDED})
-
-
-def _replacing(element: str, html: str) -> str:
-    return f'<hx-partial hx-target="#{element}" hx-swap="outerMorph">{html}</hx-partial>\n'
+    values = {"report": report_of(feed), "is_ended": feed.status in ENDED, "run_id": feed.folder.name}
+    return site.part("parts/report.html", values)
 
 
 @router.get("/runs/{run_id}/agents/{agent}")

@@ -1,19 +1,24 @@
-"""The first page: ask a question, and all runs of the workspace."""
+"""The first page: ask a question, and all runs of the workspace, which is kept up to date while it is open."""
 
 import asyncio
+import zlib
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 from fastapi import APIRouter
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, StreamingResponse
 
 from explorer.journal.listing import RunOverview
 from explorer.reports.earlier import search, texts_of
 from explorer.schema.errors import ConfigError, ToolError
+from explorer.server.live import KEEP_ALIVE_S, LIVE, event, replacing
+from explorer.server.run_list import LOOK_EVERY_S
 from explorer.server.site import OfSite, WebSite
 from explorer.server.views import STATUS_WORDS
 
-MOST = 100
+MOST = 50
 MAX_HITS = 20
 router = APIRouter(include_in_schema=False)
 
@@ -48,20 +53,60 @@ async def show_runs(site: OfSite, q: str = "", status: str = "", show: int = MOS
     lines = await asyncio.to_thread(lines_of, site, q, status, show)
     statuses = sorted({line.run.status for line in lines} | ({status} if status else set[str]()))
     return site.page(
-        "runs.html", lines=lines, query=q, status=status, statuses=statuses, words=STATUS_WORDS, hits=hits, show=show
+        "runs.html",
+        lines=lines,
+        query=q,
+        status=status,
+        statuses=statuses,
+        words=STATUS_WORDS,
+        hits=hits,
+        show=show,
+        moment=_digest(_list(site, lines, q, status, show)),
     )
+
+
+@router.get("/live")
+async def follow_runs(
+    site: OfSite, q: str = "", status: str = "", show: int = MOST, after: str = ""
+) -> StreamingResponse:
+    """Send the list of runs whenever it has changed; the id of an event is a digest of what it shows."""
+
+    async def events() -> AsyncIterator[str]:
+        seen, silent_s = after, 0.0
+        while not site.feeds.is_closing:
+            lines: list[RunLine] = await site.lists.of((q, status, show), partial(lines_of, site, q, status, show))
+            html = _list(site, lines, q, status, show)
+            silent_s += LOOK_EVERY_S
+            if (now := _digest(html)) != seen:
+                seen, silent_s = now, 0.0
+                yield event(now, replacing("part-runs", html))
+            elif silent_s >= KEEP_ALIVE_S:
+                silent_s = 0.0
+                yield ": still here\n\n"
+            await site.feeds.closes_within(LOOK_EVERY_S)
+
+    return StreamingResponse(events(), media_type=LIVE, headers={"x-accel-buffering": "no"})
+
+
+def _list(site: WebSite, lines: Sequence[RunLine], query: str, status: str, show: int) -> str:
+    values = {"lines": lines, "query": query, "status": status, "show": show, "at_work": site.at_work}
+    return site.part("parts/runs.html", values)
+
+
+def _digest(html: str) -> str:
+    return f"{zlib.crc32(html.encode('utf-8', 'replace')):08x}"
 
 
 def lines_of(site: WebSite, query: str, status: str, most: int, before: str = "") -> list[RunLine]:
     """Return the newest runs that fit, newest first; with `before`, those older than the run of that id."""
     words = query.strip().lower()
-    folders = (folder for folder in site.runs.folders() if not before or folder.name < before)
+    folders = (folder for folder in site.overviews.folders(site.runs) if not before or folder.name < before)
     fitting = (
         line
         for line in map(site.overviews.of, folders)
         if (not status or line.status == status) and words in f"{line.question} {line.run_id}".lower()
     )
-    return [_line(site, run) for run in islice(fitting, max(1, min(most, 10 * MOST)))]
+    return [_line(site, run) for run in islice(fitting, max(1, min(most, 20 * MOST)))]
 
 
 def _line(site: WebSite, run: RunOverview) -> RunLine:

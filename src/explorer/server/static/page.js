@@ -37,13 +37,18 @@
 
   const isTyping = () => document.activeElement?.matches?.("input, textarea, select");
   const visible = (line) => line.offsetParent !== null;
+  let chosen = null;
+  const mark = (line) => {
+    all(".selected").forEach((other) => other.classList.remove("selected"));
+    line?.classList.add("selected");
+    chosen = line;
+  };
   const move = (step) => {
     const lines = all("[data-line]").filter(visible);
     if (!lines.length) return;
-    const before = lines.indexOf(one(".selected"));
+    const before = lines.findIndex((line) => line === chosen || line.id && line.id === chosen?.id);
     const next = lines[Math.min(lines.length - 1, Math.max(0, before + step))] ?? lines[0];
-    all(".selected").forEach((line) => line.classList.remove("selected"));
-    next.classList.add("selected");
+    mark(next);
     (one("summary, a", next) ?? next).focus();
     next.scrollIntoView({ block: "nearest" });
   };
@@ -94,7 +99,9 @@
 
   // Title, icon and notification follow the status of the run, and the number of runs at work.
   const icon = one('link[rel="icon"]');
-  const title = document.title.replace(/^(● |\? )/, "");
+  const title = document.title.replace(/^\(\d+\) /, "");
+  const drawn = (count) => `data:image/svg+xml,${encodeURIComponent(
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><circle cx="16" cy="16" r="15" fill="#0a6128"/><text x="16" y="23" font-size="20" font-family="sans-serif" text-anchor="middle" fill="#fff">${count}</text></svg>`)}`;
   const say = (words) => {
     if (window.Notification?.permission === "granted")
       new Notification(`explorer: ${words}`, { body: one("#question-title")?.textContent });
@@ -102,9 +109,12 @@
   let status = one("#part-head")?.dataset.status, asked, isFollowing = false;
   const follow = () => {
     const now = one("#part-head")?.dataset.status, call = one("#part-call")?.dataset.call;
-    const isActive = now ? now === "running" : Number(document.body.dataset.atWork) > 0;
-    if (now) document.title = (call ? "? " : isActive ? "● " : "") + title;
-    icon?.setAttribute("href", isActive ? "/static/icon-active.svg" : "/static/icon.svg");
+    const count = Number(one("main [data-at-work]")?.dataset.atWork ?? document.body.dataset.atWork);
+    document.title = (count ? `(${count}) ` : "") + (call ? "? " : now === "running" ? "● " : "") + title;
+    icon?.setAttribute("href", count ? drawn(Math.min(count, 99)) : "/static/icon.svg");
+    // What came has no marks.
+    if (chosen && !chosen.isConnected) chosen = document.getElementById(chosen.id);
+    if (chosen && !chosen.classList.contains("selected")) mark(chosen);
     if (now && status === "running" && now !== "running") say(now.replace("_", " "));
     if (call && call !== asked) {
       if (isFollowing) say("a call asks for your approval");

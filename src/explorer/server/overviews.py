@@ -1,0 +1,141 @@
+"""The lines of runs in a list: each journal is read once, and of one that grows only what came."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from explorer.journal.listing import (
+    DAMAGED,
+    RUNNING,
+    UNFINISHED,
+    WAITING,
+    JournalTail,
+    RunOverview,
+    is_running,
+)
+from explorer.observe.run_view import RUNNING as NOT_ENDED
+from explorer.observe.run_view import RunView
+from explorer.run.results import verdicts_of
+from explorer.run.served import ServedRuns
+from explorer.schema.errors import ExplorerError
+from explorer.workspace.access import journal_path
+
+MAX_OPEN = 64
+"""Runs without an end whose state is kept; of more, those that were not listed lately are read again."""
+SETTLED_AFTER_S = 10.0
+"""Seconds for which a list of folders is good, as long as none came or went."""
+OPEN = frozenset({RUNNING, UNFINISHED, WAITING})
+
+
+class _OpenRun:
+    """A run that has no end yet, as far as its journal was read."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._tail = JournalTail(folder)
+        self._view = RunView()
+        self._is_damaged = False
+
+    def overview(self) -> RunOverview:
+        """Read what came, and return the run's line."""
+        try:
+            records, damage = ((), None) if self._is_damaged else self._tail.look()
+        except ExplorerError as error:
+            records, damage = (), error
+        self._is_damaged = self._is_damaged or damage is not None
+        for record in records:
+            self._view.apply(record)
+        view = self._view
+        return RunOverview(
+            run_id=self._folder.name,
+            folder=self._folder,
+            question=view.question,
+            status=self._status(),
+            started=view.started,
+            last=view.last,
+            cost_usd=view.cost_usd,
+            tokens=view.usage.total_tokens,
+            agents=len(view.agents),
+            sources=len(view.sources),
+        )
+
+    def _status(self) -> str:
+        if self._is_damaged:
+            return DAMAGED
+        if self._view.status != NOT_ENDED:
+            return self._view.status
+        if is_running(self._folder):
+            return RUNNING
+        return WAITING if self._view.plan.is_waiting else UNFINISHED
+
+
+class Overviews:
+    """The lines of the runs of a workspace. Pages ask for them in threads, one at a time."""
+
+    def __init__(self) -> None:
+        self._ended: dict[Path, tuple[int, RunOverview]] = {}
+        self._open: OrderedDict[Path, _OpenRun] = OrderedDict()
+        self._verdicts: dict[Path, tuple[int, Mapping[str, int]]] = {}
+        self._folders: Sequence[Path] = ()
+        self._looked_at = 0.0
+        self._lock = threading.Lock()
+
+    def folders(self, runs: ServedRuns) -> Sequence[Path]:
+        """Return the folders of all runs, newest first; they are looked for again when one came or went."""
+        with self._lock:
+            now, changed = time.time(), _changed_at(runs.workspace)
+            # A folder is there a moment before it is a run.
+            is_settled = changed + SETTLED_AFTER_S < self._looked_at and now < self._looked_at + SETTLED_AFTER_S
+            if not is_settled:
+                self._folders, self._looked_at = runs.folders(), now
+            return self._folders
+
+    def of(self, folder: Path) -> RunOverview:
+        """Return the line of a run."""
+        with self._lock:
+            signature = _signature(folder)
+            known = self._ended.get(folder)
+            if known is not None and known[0] == signature:
+                return known[1]
+            reading = self._open.setdefault(folder, _OpenRun(folder))
+            self._open.move_to_end(folder)
+            found = reading.overview()
+            if found.status not in OPEN:
+                self._ended[folder] = (signature, found)
+                del self._open[folder]
+            while len(self._open) > MAX_OPEN:
+                self._open.popitem(last=False)
+            return found
+
+    def at_work(self) -> set[str]:
+        """Return the ids of the listed runs that a process works on now."""
+        with self._lock:
+            return {folder.name for folder in self._open if is_running(folder)}
+
+    def verdicts(self, run: RunOverview) -> Mapping[str, int]:
+        """Return the cited sentences of its report by verdict; empty while it runs, or where nothing was checked."""
+        if run.status in {RUNNING, DAMAGED}:
+            return {}
+        signature = _signature(run.folder)
+        known = self._verdicts.get(run.folder)
+        if known is None or known[0] != signature:
+            known = self._verdicts[run.folder] = (signature, verdicts_of(run.folder))
+        return known[1]
+
+
+def _signature(folder: Path) -> int:
+    """Return what changes with each record of a journal, which is only appended to; 0 where there is none."""
+    try:
+        return journal_path(folder).stat().st_size
+    except OSError:
+        return 0
+
+
+def _changed_at(folder: Path) -> float:
+    """Return when something came into a folder or left it; 0 where it is not there."""
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return 0.0
