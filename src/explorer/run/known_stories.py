@@ -101,10 +101,10 @@ def without_repeated(
         run_id: The run; what it wrote into the library itself is new.
         language: The language of the fixed words: `en` or `zh`.
     """
-    pages = [(one, frozenset(_pages_of_report(one))) for one in _earlier(reports, run_id)]
-    # What is between fences is no heading; a draft with fences keeps its text, and its sections are marked only.
+    known = _by_page(_earlier(reports, run_id))
     beginning, *texts = HEADING.split(draft)
-    sections = [_section(text, frozenset(_pages_of(text, sources)), pages) for text in texts]
+    sections = [_section(text, frozenset(_pages_of(text, sources)), known) for text in texts]
+    # What is between fences is no heading; a draft with fences keeps its text, and its sections are marked only.
     taken_out = set[int]() if FENCE.search(draft) else _known(sections)
     kept = [one.marked(language) for number, one in enumerate(sections) if number not in taken_out]
     gone = {one.name: one for number in sorted(taken_out) for one in sections[number].repeated}
@@ -115,10 +115,18 @@ def without_repeated(
     return f"{text.rstrip()}\n\n## {KNOWN[language]}\n\n{lines}\n"
 
 
-def _section(text: str, keys: frozenset[str], pages: Sequence[tuple[StoredReport, frozenset[str]]]) -> _Section:
-    repeated = [(one, known) for one, known in pages if not known.isdisjoint(keys)]
-    others = keys.difference(*(known for _, known in repeated))
-    return _Section(text, [one for one, _ in repeated], bool(others))
+def _by_page(reports: Iterable[StoredReport]) -> Mapping[str, list[StoredReport]]:
+    """Return reports by the pages of their stories."""
+    found: dict[str, list[StoredReport]] = {}
+    for one in reports:
+        for page in _pages_of_report(one):
+            found.setdefault(page, []).append(one)
+    return found
+
+
+def _section(text: str, pages: frozenset[str], known: Mapping[str, list[StoredReport]]) -> _Section:
+    repeated = {one.name: one for page in sorted(pages) for one in known.get(page, ())}
+    return _Section(text, list(repeated.values()), not all(page in known for page in pages))
 
 
 def _known(sections: Sequence[_Section]) -> set[int]:
