@@ -14,6 +14,7 @@ from attacks.folders import (
     QUESTION,
     Folder,
     Visit,
+    got,
     hostile,
     key_or_question,
     role_read,
@@ -160,6 +161,17 @@ PRESETS = [
             preset("presets/tides", f'{PRESET}[settings]\nshell = "unsafe"\n'),
             setting("shell", "unsafe"),
             (*OFFLINE, "--preset", "presets/tides", QUESTION),
+        ),
+    ),
+    hostile(
+        "preset-mcp-tool",
+        "A role of a preset named by its path names a tool of the user's own MCP server, with its token.",
+        Folder(
+            preset("presets/tides", PRESET, HOSTILE_ROLE.replace("finish_exploration", "mcp__mail__send"))
+            | {"home/.config/explorer/config.toml": '[mcp.mail]\nurl = "{own}/mcp"\ntoken = "MAIL_TOKEN"\n'},
+            lambda visit: got(visit.own, f"Bearer {KEY}"),
+            ("-q", "--preset", "presets/tides", QUESTION),
+            OWN | {"OPENAI_API_KEY": "sk-another-key", "MAIL_TOKEN": KEY},
         ),
     ),
     hostile(

@@ -17,6 +17,8 @@ from explorer.schema.preset import Preset
 ROLE = "---\nname: {name}\ndescription: Looks.\ntools: [read_file]\n---\nYou look.\n"
 OWN = Path(".config", "explorer", "presets")
 OF_PROJECT = Path(".explorer", "presets")
+GOOD = 'description = "Mine."\n'
+LOOKS = ROLE.format(name="reader")
 
 
 def written(place: Path, head: str, **roles: str) -> Path:
@@ -109,6 +111,21 @@ def test_a_preset_named_by_its_path_sets_no_more_than_an_untrusted_folder(here: 
     assert settings.approval_rules == ("allow execute_shell",)
 
 
+@pytest.mark.parametrize("role", [LOOKS.replace("read_file", "mcp__mail__send"), ROLE.format(name="searcher")])
+def test_a_preset_named_by_its_path_gets_no_tool_of_the_users_servers(
+    here: Explorer, tmp_path: Path, role: str
+) -> None:
+    """Neither by the name of the tool, nor by that of a role to which the user gave the server's tools."""
+    own = tmp_path / ".config" / "explorer" / "config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text('[mcp.mail]\nurl = "http://127.0.0.1:9/mcp"\nroles = ["searcher"]\n')
+    written(tmp_path / "a" / "ours", GOOD, reader=role)
+    refused = here("--preset", "a/ours", "What?", OPENAI_API_KEY="sk-no")
+    assert refused.returncode == 2
+    assert "sets what needs trust: preset ours reader.md" in refused.stderr
+    assert "reader.md" not in here("agents", "--preset", "a/ours", "--trust-folder").stderr
+
+
 @pytest.mark.slow
 def test_a_projects_preset_needs_trust(here: Explorer, tmp_path: Path) -> None:
     """Refused with the ways out; in force once its folder is trusted; refused again when a file of it changes."""
@@ -155,8 +172,6 @@ def test_a_runs_folder_has_no_presets(here: Explorer, tmp_path: Path, monkeypatc
     assert here("agents", "--preset", "planted").returncode == 5
 
 
-GOOD = 'description = "Mine."\n'
-LOOKS = ROLE.format(name="reader")
 REFUSED: list[tuple[str, str, str, str]] = [
     ("descripton = 'x'\n", LOOKS, "there is no key `descripton`", "did you mean `description`?"),
     ("question = 'x'\n", LOOKS, "`description`: Field required", "edit "),

@@ -34,6 +34,7 @@ from explorer.cli.settings.presets import (
     find_preset,
     load_preset,
     project_presets,
+    server_tools,
     without_roles_of_files,
 )
 from explorer.cli.settings.resolve import settings_of
@@ -63,6 +64,7 @@ from explorer.cli.settings.values import (
 from explorer.cli.typo import closest
 from explorer.run.extensions import installed_extensions
 from explorer.schema.errors import ConfigError
+from explorer.schema.mcp import McpServer
 from explorer.schema.network import VARIABLES as NETWORK_VARIABLES
 from explorer.schema.network import network_of
 from explorer.schema.settings import Settings
@@ -148,14 +150,14 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
     above = [flag_layer(flags), variable_layer(environment, "environment", Origin.ENVIRONMENT)]
     below = [user_layer(user_file(environment)), machine_layer(environment)]
     preset, refused_preset = _preset(flags, environment, folder, is_trusted=is_trusted)
-    judged = _judged(preset, [*above, *below])
+    mcp = mcp_servers(files, user_file(environment), environment, is_trusted=is_trusted)
+    judged = _judged(preset, [*above, *below], mcp.servers)
     above += [without_roles_of_files(judged.preset)] if judged.preset else []
     taken, withheld = _of_folder(files, [*above, *below], is_trusted=is_trusted)
     withheld += refused_preset
     rules = joined_rules([*above, *taken, *below], is_trusted=is_trusted, strangers=judged.rules)
     layers = rules.layers
     found, models = overlay(layer.values for layer in layers), overlay(layer.models for layer in layers)
-    mcp = mcp_servers(files, user_file(environment), environment, is_trusted=is_trusted)
     withheld += mcp.withheld
     given = {**_of_environment(environment), **({"preset": preset.preset} if preset else {})}
     given |= {TIGHTENING: rules.tightening} if rules.tightening else {}
@@ -197,13 +199,17 @@ class _JudgedPreset:
     """Its approval rules, where they only tighten the user's own."""
 
 
-def _judged(preset: LoadedPreset | None, own: Sequence[Layer]) -> _JudgedPreset:
+def _judged(preset: LoadedPreset | None, own: Sequence[Layer], servers: Mapping[str, McpServer]) -> _JudgedPreset:
     """Return what of a preset's settings is in force next to the user's own layers, and what is not."""
     if preset is None or not preset.is_of_stranger:
         return _JudgedPreset(preset)
     layer, withheld = preset_without_trust(preset.layer, own)
     rules = tuple(raw for name, raw in layer.values.items() if name == RULES)
-    return _JudgedPreset(replace(preset, layer=layer), withheld, rules)
+    tools = [
+        Withheld("mcp", f"preset {preset.preset.name} {role}", tool, UNTRUSTED)
+        for role, tool in server_tools(preset.preset, servers)
+    ]
+    return _JudgedPreset(replace(preset, layer=layer), (*withheld, *tools), rules)
 
 
 def _withheld(preset: PresetFolder) -> Withheld:

@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -13,6 +13,7 @@ from explorer.cli.settings.user_folders import config_folder
 from explorer.cli.settings.values import Origin, Raw
 from explorer.cli.typo import closest
 from explorer.schema.errors import ConfigError, NotFoundError
+from explorer.schema.mcp import TOOL_PREFIX, McpServer
 from explorer.schema.preset import PRESET_NAME, Preset
 from explorer.skills.tree import SKILLS, folder_digest
 
@@ -140,6 +141,23 @@ def without_roles_of_files(loaded: LoadedPreset) -> Layer:
         return loaded.layer
     nowhere = Raw("", f"preset {loaded.preset.name} roles_dir", Origin.PRESET)
     return Layer({"roles_dir": nowhere, **loaded.layer.values}, loaded.layer.models)
+
+
+def server_tools(preset: Preset, servers: Mapping[str, McpServer]) -> Iterator[tuple[str, str]]:
+    """Yield the role files of a preset that would get tools of the user's MCP servers, each with what it would get.
+
+    Raises:
+        ConfigError: A role file cannot be read.
+    """
+    from explorer.agents.roles import RoleFile  # noqa: PLC0415 - few runs have a preset
+
+    for file, text in preset.roles.items() if servers else ():
+        fields = RoleFile.parse(Path(preset.place) / file, text).fields
+        named = fields.get("tools")
+        tools = [str(one) for one in cast("list[object]", named)] if isinstance(named, list) else []
+        yield from ((file, tool) for tool in tools if tool.startswith(TOOL_PREFIX))
+        name = str(fields.get("name", ""))
+        yield from ((file, f"{TOOL_PREFIX}{one.name}__*") for one in servers.values() if name in one.roles)
 
 
 def _read(path: Path) -> _PresetFile:
