@@ -5,21 +5,25 @@ Pydantic would read them for each class when it is imported; here they are read 
 
 import ast
 import inspect
+import sys
 import typing
 from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
 from itertools import pairwise
-from textwrap import dedent
 from typing import Any
 
 from pydantic import BaseModel
+
+Modules = dict[str, dict[str, ast.ClassDef]]
+"""The classes at the top of each module that has been looked into."""
 
 
 def add_notes(document: dict[str, Any], answers: Iterable[type]) -> None:
     """Add the note of each field that has one to a document, for all types that these answers are made of."""
     schemas: dict[str, Any] = document["components"]["schemas"]
+    modules: Modules = {}
     for kind in _reached(answers):
-        for name, note in _notes(kind).items():
+        for name, note in _notes(kind, modules).items():
             field = schemas.get(kind.__name__, {}).get("properties", {}).get(name)
             if field is not None:
                 field.setdefault("description", note)
@@ -44,15 +48,21 @@ def _records_in(hint: object) -> Iterator[type]:
         yield from _records_in(part)
 
 
-def _notes(kind: type) -> dict[str, str]:
+def _notes(kind: type, modules: Modules) -> dict[str, str]:
     """Return the note under each field of a class, and of those that it derives from."""
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if base.__module__.startswith("explorer."):
-            body = ast.parse(dedent(inspect.getsource(base))).body[0]
-            assert isinstance(body, ast.ClassDef)
-            found |= dict(_written(body))
+            if base.__module__ not in modules:
+                modules[base.__module__] = _classes(base.__module__)
+            found |= dict(_written(modules[base.__module__][base.__name__]))
     return found
+
+
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    """Return the classes at the top of a module: its source is parsed once, and not once for each class."""
+    body = ast.parse(inspect.getsource(sys.modules[module])).body
+    return {node.name: node for node in body if isinstance(node, ast.ClassDef)}
 
 
 def _written(body: ast.ClassDef) -> Iterator[tuple[str, str]]:
