@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from explorer.cli.settings.configuration import flags_of, read_configuration
+from explorer.cli.settings.fleet_options import WorkerOptions
 from explorer.cli.settings.layers import NO_FLAGS, Flags, user_file
 from explorer.cli.settings.options import AskOptions, RunOptions
 from explorer.cli.settings.trust import TrustedFolders
@@ -62,7 +63,8 @@ def test_every_flag_of_a_setting_is_an_option() -> None:
         for flag in setting.flags:
             field = flag.name[2:].replace("-", "_")
             given: dict[str, Any] = {field: True if flag.value else ("x",) if field in {"model", "effort"} else "x"}
-            assert flags_of(AskOptions(**given)).values == {setting.name: flag.value or "x"}
+            options = AskOptions if hasattr(AskOptions, field) else WorkerOptions
+            assert flags_of(options(**given)).values == {setting.name: flag.value or "x"}
 
 
 def test_config_show_tells_every_setting(here: Explorer) -> None:
