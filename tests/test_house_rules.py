@@ -101,11 +101,24 @@ def _tests(body: Sequence[ast.stmt]) -> Iterator[Function]:
             yield from _tests(node.body)
 
 
+RE_TEST = re.compile(r"^ *(?:async )?def test_\w+\(", re.MULTILINE)
+RE_PARAMETERS = r"\([^()]*(?:\([^()]*\)[^()]*)*\)"
+RE_SPEAKING_TEST = re.compile(rf'^ *(?:async )?def test_\w+{RE_PARAMETERS} -> [^\n]*:\n +r?"{{3}}.', re.MULTILINE)
+"""A test in the form that the formatter gives it, up to the beginning of its docstring."""
+
+
+def _may_have_silent_tests(path: Path) -> bool:
+    """Whether a file has to be parsed to know, which for all of them takes a second."""
+    text = path.read_text(encoding="utf-8")
+    return len(RE_TEST.findall(text)) != len(RE_SPEAKING_TEST.findall(text))
+
+
 def test_every_test_says_what_holds() -> None:
     """Every test function has a docstring."""
     silent = [
         f"{_name(path)}: {function.name}"
         for path in TEST_FILES
+        if _may_have_silent_tests(path)
         for function in _tests(_tree(path).body)
         if ast.get_docstring(function) is None
     ]

@@ -132,7 +132,7 @@ def test_no_key_is_in_an_exported_run(here: Explorer, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("entries", "words"),
-    each_slow_but(3, [
+    each_slow_but(5, [
         ([plain_file("/etc/passwd")], "not a path inside a run"),
         ([plain_file(f"{RUN}/../../evil")], "not a path inside a run"),
         ([plain_file(f"{RUN}/a\\b")], "not a path inside a run"),
@@ -164,7 +164,7 @@ def test_what_no_run_holds_is_refused(
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"no archive", gzip.compress(b"no archive"), gzip.compress(b"\0" * 5000)[:-9]],
+    each_slow_but(3, zip([b"", b"no archive", gzip.compress(b"no archive"), gzip.compress(b"\0" * 5000)[:-9]])),
     ids=["empty", "text", "gzip of text", "cut"],
 )
 def test_a_file_that_is_no_archive_is_refused(here: Explorer, tmp_path: Path, content: bytes) -> None:

@@ -63,7 +63,7 @@ def test_help_is_given_on_stdout(here: Explorer, arguments: tuple[str, ...]) -> 
     assert (done.returncode, done.stdout, done.stderr) == (0, HELP, "")
 
 
-@pytest.mark.parametrize("command", each_slow_but(6, zip(COMMANDS)))
+@pytest.mark.parametrize("command", each_slow_but(9, zip(COMMANDS)))
 def test_every_command_has_help(here: Explorer, command: str) -> None:
     """Its usage line comes, and nothing is started."""
     done = here(command, "--help")

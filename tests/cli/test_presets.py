@@ -13,6 +13,7 @@ from explorer.cli.settings.layers import NO_FLAGS, Flags
 from explorer.cli.settings.presets import built_in_presets
 from explorer.schema.errors import ConfigError
 from explorer.schema.preset import Preset
+from thoroughness import each_slow_but
 
 ROLE = "---\nname: {name}\ndescription: Looks.\ntools: [read_file]\n---\nYou look.\n"
 OWN = Path(".config", "explorer", "presets")
@@ -212,7 +213,7 @@ REFUSED: list[tuple[str, str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("case", REFUSED, ids=[case[2] for case in REFUSED])
+@pytest.mark.parametrize("case", each_slow_but(3, zip(REFUSED)), ids=[case[2] for case in REFUSED])
 def test_what_is_not_there_is_refused_before_anything_starts(
     here: Explorer, tmp_path: Path, case: tuple[str, str, str, str]
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from cli.stage import Explorer
 from explorer.cli.schedules.rhythm import rhythm
 from explorer.cli.schedules.topics import Topics
+from thoroughness import each_slow_but
 
 HOSTILE = "What's 100% new? $(touch x) `id` \"q\" '; rm -rf ~ #"
 CRONTAB = "# mine\nMAILTO=me\n5 4 * * * echo 1 # explorer watch-topic ropes-2\n"
@@ -57,7 +58,9 @@ def kept_files(home: Path) -> str:
     return "".join(path.read_text() for path in [*places, home / "crontab"] if path.is_file())
 
 
-@pytest.mark.parametrize("before", [None, "", CRONTAB])
+@pytest.mark.parametrize(
+    "before", [pytest.param(None, marks=pytest.mark.slow), pytest.param("", marks=pytest.mark.slow), CRONTAB]
+)
 def test_a_line_of_the_crontab_comes_and_goes_and_all_others_stay(
     machine: Machine, tmp_path: Path, before: str | None
 ) -> None:
@@ -136,7 +139,7 @@ def test_an_entry_that_is_gone_is_told(machine: Machine, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
-    [
+    each_slow_but(2, [
         (("add", "q q", "--every", "5h"), 2, "allowed are hour, 2h"),
         (("add", "q q", "--every", "day", "--at", "24:00"), 2, "like 07:00"),
         (("add", "q q", "--every", "day", "--name", "../x"), 2, "cannot be a topic's name"),
@@ -149,8 +152,8 @@ def test_an_entry_that_is_gone_is_told(machine: Machine, tmp_path: Path) -> None
         (("add", "q q", "--every", "day", "--by", "systemd"), 2, "--by cron"),
         (("run", "../../x"), 5, "there is no topic"),
         (("remove", "ropes"), 5, "watch-topic list"),
-    ],
-)
+    ]),
+)  # fmt: skip
 def test_what_cannot_be_scheduled_is_refused(
     machine: Machine, tmp_path: Path, words: tuple[str, ...], code: int, said: str
 ) -> None:
