@@ -72,9 +72,16 @@ def main() -> int:
     parser.add_argument("--store", default="local", choices=["local", "database"])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--overhead", action="store_true", help="CPU of a step with the store in the database")
+    parser.add_argument("--floor", action="store_true", help="runs a second, beside the workflow engine's own")
+    parser.add_argument("--count", type=int, default=200, help="runs of --floor")
     parser.add_argument("--scenario", default="fan-out-100")
     parser.add_argument("--repeat", type=int, default=5)
     given = parser.parse_args()
+    if given.floor:
+        from fleet_floor import floor  # noqa: PLC0415 - it needs the engine
+
+        _show(floor(given.database or "sqlite", given.count), is_json=given.json)
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         url = given.database or f"sqlite:///{folder}/queue.sqlite"
         if given.overhead:
