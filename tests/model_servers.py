@@ -14,6 +14,7 @@ many (at once, with status 500) and of a reply too few (at the end). A request t
 
 import json
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ PIECE_CHARS = 9
 """Texts and arguments are streamed in pieces of this size; long ones in larger pieces."""
 MOST_PIECES = 200
 """Of one text, or else a long run spends its time on the envelopes of pieces."""
+PATIENCE_S = 10
 PING_EVERY_S = 0.02
 
 
@@ -166,6 +168,8 @@ class ModelServer:
 
     def __exit__(self, exception_type: type[BaseException] | None, *_rest: object) -> None:
         """Stop; complain when the script was not what happened."""
+        if exception_type is None and not callable(self._script):
+            self._read_what_was_sent(len(self._script))
         self._closing.set()
         self._http.shutdown()
         self._http.server_close()
@@ -175,6 +179,12 @@ class ModelServer:
         if exception_type is None and not callable(self._script):
             assert not self.too_many, f"{self.too_many} requests more than scripted"
             assert len(self.requests) == len(self._script), "fewer requests than scripted"
+
+    def _read_what_was_sent(self, count: int) -> None:
+        """Let requests arrive that their clients have sent and given up, which may take a moment on a busy machine."""
+        deadline = time.monotonic() + PATIENCE_S
+        while len(self.requests) < count and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def reply_to(self, body: JsonObject, headers: dict[str, str]) -> tuple[int, Reply]:
         """Record a request and look its reply up."""

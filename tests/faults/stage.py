@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -291,11 +291,30 @@ def timing(seconds_per_second: float = SECONDS_PER_SECOND) -> Timing:
     )
 
 
-def hooks(watch_s: float = WATCH_S, seconds_per_second: float = SECONDS_PER_SECOND) -> RunHooks:
+class WaitedTime:
+    """A clock that only waiting moves: what a busy machine takes for the work itself is no time."""
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+
+    def timing(self) -> Timing:
+        """The clock, and the sleep that moves it."""
+        return replace(timing(), clock=lambda: self._now_s, sleep=self._sleep)
+
+    async def _sleep(self, seconds: float) -> None:
+        until_s = self._now_s + seconds
+        await asyncio.sleep(seconds * SECONDS_PER_SECOND)
+        self._now_s = max(self._now_s, until_s)
+
+
+def hooks(
+    watch_s: float = WATCH_S, seconds_per_second: float = SECONDS_PER_SECOND, passing: Timing | None = None
+) -> RunHooks:
     """A run that waits as the product does, only faster."""
     timeouts = Timeouts(connect_s=5, first_content_s=watch_s, idle_s=watch_s, total_s=20 * watch_s)
     return RunHooks(
-        retry_settings=RetrySettings(timeouts, timing(seconds_per_second)), run_id="20260810-120000-plant-0001"
+        retry_settings=RetrySettings(timeouts, passing or timing(seconds_per_second)),
+        run_id="20260810-120000-plant-0001",
     )
 
 

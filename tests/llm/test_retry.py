@@ -74,6 +74,20 @@ async def test_waits_double_and_are_told() -> None:
     assert retried.time.slept == [1.0, 2.0, 4.0]
 
 
+async def test_a_faulty_reply_shows_that_a_model_server_is_there() -> None:
+    """What looks like a wrong address ends a request at first contact, but not after a reply that broke a rule."""
+    wrong = ModelError(ModelFault.TRANSPORT, "it closed the connection without an answer", is_wrong_server=True)
+    first = Retried(wrong)
+    with pytest.raises(ModelError):
+        await first.client.generate(REQUEST)
+    assert first.scripted.asked == 1
+    unsent = error(ModelFault.TRANSPORT)
+    unsent.is_unsent = True
+    with pytest.raises(ModelError):
+        await Retried(unsent, wrong).client.generate(REQUEST)
+    assert await Retried(error(ModelFault.TRANSPORT), wrong).client.generate(REQUEST) is TURN
+
+
 @pytest.mark.parametrize("fault", sorted(set(ModelFault) - RETRYABLE_FAULTS))
 async def test_what_cannot_help_is_not_tried(fault: ModelFault) -> None:
     """A refused key or request is not sent again."""
@@ -172,8 +186,8 @@ async def test_a_request_that_gave_up_before_an_outage_began_is_no_part_of_it() 
         await record(failed)
         retried.gate.speed_up()  # Another request's turn.
         if failed.number == MAX_ATTEMPTS:
-            retried.gate.note_failure(is_probe=False)
-            retried.gate.note_failure(is_probe=False)
+            retried.gate.note_failure(error(ModelFault.TRANSPORT), is_probe=False)
+            retried.gate.note_failure(error(ModelFault.TRANSPORT), is_probe=False)
 
     client = RetryingClient(retried.scripted, retried.gate, on_failure, timing=retried.time.timing)
     with pytest.raises(ModelError) as caught:
@@ -186,8 +200,8 @@ async def test_a_request_that_gave_up_before_an_outage_began_is_no_part_of_it() 
 async def test_waiting_ends_at_once_when_it_is_cancelled() -> None:
     """Whoever probes and whoever waits behind it leave at once, and the gate serves the next one."""
     gate = RateGate(4, has_answered=True)
-    gate.note_failure(is_probe=False)
-    gate.note_failure(is_probe=False)
+    gate.note_failure(error(ModelFault.TRANSPORT), is_probe=False)
+    gate.note_failure(error(ModelFault.TRANSPORT), is_probe=False)
     gate.close(3_600)
     client = RetryingClient(Scripted(), gate, _ignore)
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
@@ -208,8 +222,8 @@ async def test_an_answer_ends_the_outage_for_those_who_wait() -> None:
     """A request from before the outage that brings its turn opens the gate for everyone, without another probe."""
     time = FakeTime()
     gate = RateGate(4, time.timing, has_answered=True)
-    gate.note_failure(is_probe=False)
-    gate.note_failure(is_probe=False)
+    gate.note_failure(error(ModelFault.TRANSPORT), is_probe=False)
+    gate.note_failure(error(ModelFault.TRANSPORT), is_probe=False)
     gate.close(30)
     async with asyncio.TaskGroup() as group:
         start = group.create_task(_start(gate, time))

@@ -156,6 +156,8 @@ class RateGate:
         self._limit = float(min(max_parallel, FIRST_PARALLEL))
         self._is_tried = False
         """Whether the provider has answered yet, with a turn or by throttling."""
+        self._has_failed_as_model_server = False
+        """Whether an attempt failed as only one at a model server does, such as by a reply that breaks a rule."""
         self._running = 0
         self._opens_at = 0.0
         self._failing_since: float | None = None
@@ -174,8 +176,8 @@ class RateGate:
 
     @property
     def has_answered(self) -> bool:
-        """Whether a model server has ever answered this run, with a turn or by throttling."""
-        return self._contact.has_brought_turn or self._is_tried
+        """Whether a model server has ever answered this run: with a turn, by throttling, or with a faulty reply."""
+        return self._contact.has_brought_turn or self._is_tried or self._has_failed_as_model_server
 
     @property
     def has_brought_turn(self) -> bool:
@@ -216,8 +218,9 @@ class RateGate:
                 self._is_probing = False
             self._changed.set()
 
-    def note_failure(self, *, is_probe: bool) -> None:
+    def note_failure(self, error: ModelError, *, is_probe: bool) -> None:
         """Count a failed attempt."""
+        self._has_failed_as_model_server |= not error.is_wrong_server and not error.is_unsent
         if self._failing_since is None:
             self._failing_since = self._timing.clock()
         self._failures += 1
@@ -316,7 +319,7 @@ class RetryingClient:
         """Record and report a failure, and wait: at the gate, with all requests, or alone."""
         gate = self._gate
         if error.is_retryable:
-            gate.note_failure(is_probe=is_probe)
+            gate.note_failure(error, is_probe=is_probe)
         else:
             gate.note_answer()
         # As it is now: other requests may begin or end an outage while this failure is recorded.
