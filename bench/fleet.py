@@ -6,7 +6,8 @@
 Each run explores the bundled sample day. At the end each report is compared with that of a run that nothing disturbed,
 and each journal is searched for a tool's effect or a model's turn that is there twice. With `--store database` each
 worker is a machine of its own: another folder with nothing in it but the user's key. `--overhead` measures instead
-what a step costs with the store in the database (`fleet_overhead.py`).
+what a step costs with the store in the database (`fleet_overhead.py`), and `--limits` what is spent and sent under
+limits that all workers share (`fleet_limits.py`).
 """
 
 import argparse
@@ -74,6 +75,7 @@ def main() -> int:
     parser.add_argument("--overhead", action="store_true", help="CPU of a step with the store in the database")
     parser.add_argument("--floor", action="store_true", help="runs a second, beside the workflow engine's own")
     parser.add_argument("--count", type=int, default=200, help="runs of --floor")
+    parser.add_argument("--limits", action="store_true", help="money and requests a second over all workers")
     parser.add_argument("--scenario", default="fan-out-100")
     parser.add_argument("--repeat", type=int, default=5)
     given = parser.parse_args()
@@ -84,6 +86,12 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory() as folder:
         url = given.database or f"sqlite:///{folder}/queue.sqlite"
+        if given.limits:
+            from fleet_limits import money, rate  # noqa: PLC0415 - as below
+
+            _show(asdict(money(Path(folder), url, given.runs, given.workers)), is_json=given.json)
+            _show(asdict(rate(Path(folder) / "rate", url, given.runs, given.workers)), is_json=given.json)
+            return 0
         if given.overhead:
             from fleet_overhead import overhead  # noqa: PLC0415 - it needs the other files of the bench
 

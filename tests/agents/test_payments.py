@@ -2,7 +2,8 @@
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,9 +16,10 @@ from explorer.agents.payments import OverBudgetError, PaidClient, Payment, Terms
 from explorer.journal.run_state import Unanswered
 from explorer.llm.openai.reply import to_usage
 from explorer.llm.scripted import says
-from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.errors import ModelError, ModelFault, PausedError
 from explorer.schema.events import AnyEvent, RequestSent, TurnFailed
 from explorer.schema.messages import Request, Turn, Usage, UserText
+from explorer.schema.shared_limits import RequestUse, SharedHold
 
 INPUT, OUTPUT = 1_000, 2_000
 REQUEST = Request(
@@ -115,6 +117,68 @@ async def test_an_attempt_without_a_reply_is_booked_unless_nobody_bills_it(
         payment.close()
     assert (here.account.used, here.account.reserved) == (booked, Amount())
     assert [event.type for event in here.events] == ["request_sent"]
+
+
+@dataclass
+class SharedBook:
+    """A limit that several runs share: what was asked of it, and what was booked."""
+
+    refuses: bool = False
+    asked: list[RequestUse] = field(default_factory=list[RequestUse])
+    booked: list[RequestUse] = field(default_factory=list[RequestUse])
+
+    @asynccontextmanager
+    async def holding(self, most: RequestUse) -> AsyncGenerator[SharedHold]:
+        """Hold the worst case."""
+        self.asked.append(most)
+        if self.refuses:
+            raise PausedError("the limit is reached")
+        hold = SharedHold()
+        try:
+            yield hold
+        finally:
+            self.booked.append(hold.used)
+
+
+@pytest.mark.parametrize(
+    ("answer", "booked"),
+    [
+        (broken(), WHOLE),
+        (broken(status=529), Amount()),
+        (asyncio.CancelledError(), WHOLE),
+        (with_usage(says("Done."), Usage(input_tokens=900, output_tokens=10)), Amount(0, 910, 0.5)),
+    ],
+    ids=["cut", "overloaded", "cancelled", "reply"],
+)
+async def test_a_shared_limit_holds_the_worst_case_of_each_attempt_and_books_what_it_used(
+    answer: Turn | BaseException, booked: Amount
+) -> None:
+    """Each attempt is a request, whatever came of it; one that may be billed costs all that was held for it."""
+    here, book = bank(), SharedBook()
+    payment = here.payment()
+    try:
+        await PaidClient(Server([answer]), book.holding).generate(replace(REQUEST, attempt=payment.attempt))
+    except (ModelError, asyncio.CancelledError):
+        assert not isinstance(answer, Turn)
+    finally:
+        payment.close()
+    assert book.asked == [RequestUse(1, WHOLE.tokens, WHOLE.cost_usd)]
+    assert book.booked == [RequestUse(1, booked.tokens, booked.cost_usd)]
+
+
+async def test_nothing_is_sent_or_recorded_when_a_shared_limit_is_reached() -> None:
+    """The run pauses: no request without an answer is on record, and nothing of its own limits is used."""
+    here, server = bank(), Server([says("never")])
+    payment = here.payment()
+    try:
+        with pytest.raises(PausedError):
+            await PaidClient(server, SharedBook(refuses=True).holding).generate(
+                replace(REQUEST, attempt=payment.attempt)
+            )
+    finally:
+        payment.close()
+    assert (here.events, len(server.answers)) == ([], 1)
+    assert (here.account.used, here.account.reserved) == (Amount(), Amount())
 
 
 async def test_each_attempt_that_was_sent_is_booked() -> None:

@@ -8,6 +8,7 @@ pytest.importorskip("dbos", reason="the extra fleet is not installed")
 
 from explorer.cli.commands.fleet import DATABASE_FILE, open_queue
 from explorer.cli.commands.serve import fleet_of
+from explorer.fleet.limits import LimitName, SharedLimitBook
 from explorer.fleet.runs import NewRun
 from server.site_stage import browsing, offline_settings, plain
 
@@ -23,9 +24,14 @@ async def test_the_fleet_is_shown_where_there_is_one(tmp_path: Path) -> None:
     with open_queue(settings) as queue:
         queue.prepare()
         queue.submit(NewRun(question="What do <b>masts</b> cost?", settings={}))
+        book = SharedLimitBook(queue.database)
+        book.put(LimitName("tenant", "<a>", "usd", "day"), 12.5)
+        book.put_rate("openai-0123456789", 5, 1.0)
     async with browsing(tmp_path, fleet=fleet_of(settings)) as browser:
         assert 'href="/fleet"' in await browser.page("/")
         page = await browser.page("/fleet")
         assert "What do &lt;b&gt;masts&lt;/b&gt; cost?" in page
         assert "1 waiting, 0 at work" in plain(page)
         assert "No worker is at work" in plain(page)
+        assert "$12.50 a day for tenant &lt;a&gt;" in page
+        assert "openai-0123456789 5 requests a second open" in " ".join(plain(page).split())

@@ -12,6 +12,7 @@ from explorer.agents.budget import Account, Amount, Reservation, WorstCost
 from explorer.schema.errors import ModelError
 from explorer.schema.events import AnyEvent, RequestSent
 from explorer.schema.messages import LLMClient, Request, Turn, Usage
+from explorer.schema.shared_limits import Holding, RequestUse, SharedHold, hold_nothing
 
 BYTES_PER_TOKEN = 2
 """Fewer than any tokenizer has for prose in any script, so that it gives an upper bound of tokens."""
@@ -45,6 +46,8 @@ class PaidClient:
     """A client between the retries and an adapter; each attempt at a request is paid for."""
 
     inner: LLMClient
+    holding: Holding = hold_nothing
+    """Holds the worst case of each attempt in the limits that the run shares with others."""
 
     async def generate(self, request: Request) -> Turn:
         """Send a request once.
@@ -52,10 +55,11 @@ class PaidClient:
         Raises:
             ModelError: No turn came.
             OverBudgetError: A further attempt cannot be paid now.
+            PausedError: A limit that the run shares is reached.
         """
         if request.attempt is None:
             return await self.inner.generate(request)
-        return await request.attempt(self.inner, request)
+        return await request.attempt(self.inner, request, self.holding)
 
 
 class Payment:
@@ -70,23 +74,32 @@ class Payment:
         self.lost = Amount()
         """The sum of what attempts that broke off cost."""
 
-    async def attempt(self, client: LLMClient, request: Request) -> Turn:
+    async def attempt(self, client: LLMClient, request: Request, holding: Holding = hold_nothing) -> Turn:
         """Send the request once, and book what it used.
 
         Raises:
             ModelError: No turn came.
             OverBudgetError: It was sent before, and the limits do not allow another attempt now.
+            PausedError: A limit that the run shares is reached.
         """
         reservation = self._hold = self._hold or self._held_again()
+        amount = reservation.amount
+        async with holding(RequestUse(1, amount.tokens, amount.cost_usd)) as shared:
+            return await self._send(client, request, reservation, shared)
+
+    async def _send(self, client: LLMClient, request: Request, reservation: Reservation, shared: SharedHold) -> Turn:
+        amount = reservation.amount
         sent = RequestSent(
             agent=request.agent,
             model=request.model,
             input_tokens=self._input_tokens,
             output_tokens=reservation.max_output_tokens,
-            cost_usd=reservation.amount.cost_usd,
+            cost_usd=amount.cost_usd,
         )
         await self._terms.record(sent)
         self._is_sent = True
+        # All of it, unless a reply or a refusal says otherwise: a provider bills what was cut off.
+        shared.used = RequestUse(1, amount.tokens, amount.cost_usd)
         try:
             turn = await client.generate(
                 replace(request, max_output_tokens=reservation.max_output_tokens, attempt=None)
@@ -95,8 +108,11 @@ class Payment:
             self._is_sent = False
             if error.is_billed:
                 self._lose(reservation)
+            else:
+                shared.used = RequestUse(1)
             raise
         turn = counted(turn, sent, self._terms)
+        shared.used = RequestUse(1, turn.usage.total_tokens, turn.cost_usd or 0.0)
         self.take(turn)
         return turn
 

@@ -25,7 +25,15 @@ from explorer.agents.call_results import (
     well_formed,
 )
 from explorer.journal.agent_state import AgentState, OpenCall
-from explorer.schema.errors import ExplorerError, ModelError, StorageError, ToolError, WaitingError, first_of
+from explorer.schema.errors import (
+    ExplorerError,
+    ModelError,
+    PausedError,
+    StorageError,
+    ToolError,
+    WaitingError,
+    first_of,
+)
 from explorer.schema.events import AnyEvent, FileChange, Source, ToolFinished, ToolStarted
 from explorer.schema.messages import JsonObject, ToolCall
 from explorer.schema.reasons import ErrorCode
@@ -298,7 +306,7 @@ async def _guarded(tool: Tool, doing: Awaitable[ToolResult], timeout_s: float | 
         if task is None or task.cancelling():
             raise
         return ToolResult(success=False, error=own(CUT_OFF, name=code(tool.name)))
-    except (ToolError, ModelError, StorageError, WaitingError):
+    except (ToolError, ModelError, PausedError, StorageError, WaitingError):
         raise
     except Exception as error:  # noqa: BLE001 - the one place: a crash in a tool is logged and becomes its result
         if limit.expired():

@@ -189,7 +189,17 @@ COMMANDS_OF_QUEUE = {
 COMMANDS_OF_FLEET = {
     "status": (
         "commands.fleet:status",
-        "Show the fleet: its workers, their runs and leases, and how many runs ended in the last hour.",
+        "Show the fleet: its workers, their runs and leases, its limits, and how many runs ended in the last hour.",
+    ),
+    "limit": (
+        "commands.fleet_limits:limit",
+        (
+            "Limit what all runs of the fleet together spend; without an amount, list the limits and what is used.\n\n"
+            "A limit counts all requests to models, or those of one tenant, or those with one provider key. `none` "
+            "removes it.\n\nExample: `explorer fleet limit --usd 100 --per day`\n\n"
+            "Example: `explorer fleet limit --tenant research --usd 500 --per month`\n\n"
+            "Example: `explorer fleet limit --key anthropic --rate 50/min`"
+        ),
     ),
 }
 """Where each command below `fleet` is."""

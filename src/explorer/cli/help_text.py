@@ -89,6 +89,7 @@ Commands:
   worker                   work on runs of the queue; start as many as you like
   queue                    runs that wait; also cancel, retry, drain, stop
   fleet status             workers of the fleet, and their runs
+  fleet limit              limits that all runs of the fleet share
   trust [FOLDER]           let the settings in a folder's files take effect
   doctor [RUN]             check this machine, keys and services; or one run
   completion SHELL         completions for bash, zsh or fish

@@ -6,14 +6,17 @@ workflow engine decides who is handed it next, and the row here decides who may 
 All times are seconds of the database's clock, so that workers whose clocks differ agree.
 """
 
+import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
+from explorer.fleet import limit_tables
 from explorer.fleet.record_tables import record_tables
 from explorer.fleet.sqlite_clock import add_millisecond_clock
 from explorer.schema.errors import ConfigError, StorageError
@@ -25,7 +28,7 @@ CONNECT_S = 10
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 """The databases that a fleet can use, and the driver for each."""
 
-METADATA = sa.MetaData()
+METADATA = limit_tables.METADATA
 META = sa.Table(
     "explorer_fleet",
     METADATA,
@@ -33,6 +36,8 @@ META = sa.Table(
     sa.Column("value", sa.Text, nullable=False),
 )
 """Facts about the fleet: the version of these tables, and whether workers may take runs."""
+SALT = "salt"
+"""The name of the fact that the ids of provider keys are made with."""
 RUNS = sa.Table(
     "explorer_runs",
     METADATA,
@@ -42,6 +47,7 @@ RUNS = sa.Table(
     sa.Column("idempotency_key", sa.Text),
     sa.Column("question", sa.Text, nullable=False),
     sa.Column("settings", sa.Text, nullable=False),
+    sa.Column("models", sa.Text, nullable=False, server_default=""),
     sa.Column("priority", sa.Integer, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("wanted", sa.Text, nullable=False, server_default=""),
@@ -57,9 +63,10 @@ RUNS = sa.Table(
     sa.Column("cost_usd", sa.Double),
     sa.UniqueConstraint("tenant", "idempotency_key"),
     sa.Index("explorer_runs_by_state", "state", "queued_at"),
+    sa.Index("explorer_runs_by_tenant", "state", "tenant", "priority", "submitted_at"),
 )
 """One row a run. `workflow` is its id in the queue, another one each time it is handed out again. `epoch` rises with
-each worker that takes it; `deaths` counts workers that died with it."""
+each worker that takes it; `deaths` counts workers that died with it. `models` is what was submitted of models."""
 WORKERS = sa.Table(
     "explorer_workers",
     METADATA,
@@ -138,6 +145,20 @@ class FleetDatabase:
             return sqlite.insert(table).values(**values).on_conflict_do_nothing()
         return postgresql.insert(table).values(**values).on_conflict_do_nothing()
 
+    @cached_property
+    def salt(self) -> str:
+        """What the ids of provider keys are made with, so that nobody can look a key up by its id."""
+        with self.transaction() as connection:
+            return str(connection.scalar(sa.select(META.c.value).where(META.c.name == SALT)))
+
+    @staticmethod
+    def begin_writing(connection: sa.Connection) -> None:
+        """Begin a transaction with a change, so that of two that change one file the second waits for the first.
+
+        SQLite refuses a transaction that reads first and changes then, if another one has changed the file meanwhile.
+        """
+        connection.execute(sa.delete(META).where(META.c.name == ""))
+
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
@@ -146,6 +167,7 @@ class FleetDatabase:
         with self.transaction() as connection:
             METADATA.create_all(connection, checkfirst=True)
             connection.execute(self.insert_new(META, name="version", value=str(SCHEMA_VERSION)))
+            connection.execute(self.insert_new(META, name=SALT, value=secrets.token_hex(16)))
             found = connection.scalar(sa.select(META.c.value).where(META.c.name == "version")) or "0"
         if int(found) > SCHEMA_VERSION:
             raise ConfigError(

@@ -5,13 +5,14 @@ that of two who want a run one gets it; the epoch in each says which taking it w
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 
 from explorer.fleet.database import META, ORDERS, RUNS, WORKERS, FleetDatabase
+from explorer.fleet.dead_holdings import presume_spent
 from explorer.fleet.runs import PAUSED, FleetQueue, QueueState, Wanted
 
 MAX_DEATHS = 3
@@ -40,6 +41,9 @@ class TakenRun:
     question: str
     settings: str
     """JSON."""
+    tenant: str = ""
+    models: str = ""
+    """What was submitted of models: runs with the same use the same keys."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,11 @@ class Leases:
 
     def take(self, run_id: str) -> TakenRun | None:
         """Take a waiting run; None when it does not wait, or no run may be taken now."""
+        with self.database.transaction() as connection:
+            return self.take_within(connection, run_id)
+
+    def take_within(self, connection: sa.Connection, run_id: str) -> TakenRun | None:
+        """Take a waiting run, together with the other changes of a transaction."""
         is_paused = sa.exists().where(META.c.name == PAUSED)
         taken = (
             sa.update(RUNS)
@@ -106,11 +115,10 @@ class Leases:
                 epoch=RUNS.c.epoch + 1,
                 started_at=sa.func.coalesce(RUNS.c.started_at, self.database.now),
             )
-            .returning(RUNS.c.epoch, RUNS.c.question, RUNS.c.settings)
+            .returning(RUNS.c.run_id, RUNS.c.epoch, RUNS.c.question, RUNS.c.settings, RUNS.c.tenant, RUNS.c.models)
         )
-        with self.database.transaction() as connection:
-            row = connection.execute(taken).one_or_none()
-        return TakenRun(run_id, row.epoch, row.question, row.settings) if row is not None else None
+        row = connection.execute(taken).one_or_none()
+        return TakenRun(**row._mapping) if row is not None else None  # noqa: SLF001 - its public name
 
     def is_waiting(self, run_id: str) -> bool:
         """Return whether a run waits for a worker, so that it can be taken when the fleet is no longer paused."""
@@ -123,14 +131,18 @@ class Leases:
         with self.database.transaction() as connection:
             return connection.scalar(kept) is not None
 
-    def settle(self, taken: TakenRun, ending: Ending) -> bool:
-        """Record how the work ended; return whether the run was still this worker's."""
+    def settle(
+        self, taken: TakenRun, ending: Ending, within: Callable[[sa.Connection], None] = lambda _connection: None
+    ) -> bool:
+        """Record how the work ended, and what else belongs to it; return whether the run was still this worker's."""
         values: dict[str, object] = {"state": ending.state, "status": ending.status, "reason": ending.reason}
         values |= {} if ending.cost_usd is None else {"cost_usd": ending.cost_usd}
         settled = sa.update(RUNS).where(*self._still(taken)).returning(RUNS.c.priority)
         settled = settled.values(**values, worker="", wanted=Wanted.NOTHING, deaths=0, ended_at=self.database.now)
         with self.database.transaction() as connection:
             row = connection.execute(settled).one_or_none()
+            if row is not None:
+                within(connection)
             if row is not None and ending.state is QueueState.WAITING:
                 workflow = self.queue.enqueue(connection, taken.run_id, row.priority)
                 back = sa.update(RUNS).where(RUNS.c.run_id == taken.run_id)
@@ -166,6 +178,7 @@ class Leases:
             found = connection.execute(theirs.with_for_update(skip_locked=True)).all()
             for row in found:
                 self._put_back(connection, row)
+            presume_spent(connection, [row.run_id for row in found])
         return [row.workflow for row in found]
 
     def _put_back(self, connection: sa.Connection, row: sa.Row[Any]) -> None:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, EnqueueOptions, WorkflowSerializationFormat
 
 from explorer.fleet.database import META, RUNS, WORKERS, FleetDatabase
+from explorer.fleet.limit_tables import TENANTS
 from explorer.fleet.no_pickle import refuse_pickle
 from explorer.journal.listing import new_run_id
 from explorer.run.run import checked_question
@@ -154,6 +155,7 @@ class FleetQueue:
         run_id = new_run_id(question, datetime.now(UTC))
         self.prepare()
         with self.database.transaction() as connection:
+            connection.execute(self.database.insert_new(TENANTS, tenant=submission.tenant))
             if self._insert(connection, run_id, question, submission):
                 self.enqueue(connection, run_id, submission.priority, workflow=run_id)
                 return run_id, True
@@ -179,6 +181,7 @@ class FleetQueue:
             idempotency_key=submission.idempotency_key or None,
             question=question,
             settings=json.dumps(submission.settings),
+            models=_models_of(submission.settings),
             priority=submission.priority,
             state=QueueState.WAITING,
             submitted_at=self.database.now,
@@ -370,6 +373,12 @@ class FleetQueue:
         ).order_by(WORKERS.c.started_at)
         with self.database.transaction() as connection:
             return [WorkerRow(**row._mapping) for row in connection.execute(chosen)]  # noqa: SLF001 - its public name
+
+
+def _models_of(settings: JsonObject) -> str:
+    """Return what settings say of models, as text that is equal for runs that use the same ones."""
+    chosen = {name: settings[name] for name in ("model", "role_models", "judge") if settings.get(name)}
+    return json.dumps(chosen, sort_keys=True)
 
 
 def _queued(row: sa.Row[Any]) -> QueuedRun:

@@ -18,15 +18,18 @@ from loguru import logger
 
 from explorer.fleet.leases import NO_LONGER_OURS, Ending, Leases, TakenRun
 from explorer.fleet.orders import deliver_orders
+from explorer.fleet.picking import Ticket, has_waiting
 from explorer.fleet.run_contents import ObjectStore
 from explorer.fleet.runs import QUEUE, WORKFLOW, WORKFLOW_VERSION, FleetQueue, QueueState, Wanted
 from explorer.fleet.store_choice import StoreKind
 from explorer.fleet.stores import Stores
 from explorer.fleet.submitted import settings_of
+from explorer.fleet.worker_limits import WorkerLimits
 from explorer.journal.listing import is_run, is_run_id, is_running, read_records
 from explorer.journal.run_state import RunState
+from explorer.llm.clients import RetrySettings
 from explorer.run.run import RunHooks, RunResult, StopSignal, resume, start
-from explorer.schema.errors import ConfigError, ExplorerError, StorageError
+from explorer.schema.errors import ConfigError, ExplorerError, PausedError, StorageError
 from explorer.schema.events import Status
 from explorer.schema.settings import Settings
 from explorer.text.sanitize import single_line
@@ -104,6 +107,11 @@ class Worker:
         """Where journals and files of its runs are."""
         return Stores(self.leases, self.plan.settings.workspace, self.plan.store, self.plan.objects)
 
+    @cached_property
+    def limits(self) -> WorkerLimits:
+        """The limits that its runs share with all others of the fleet."""
+        return WorkerLimits(self.leases, self.plan.settings)
+
     def end(self) -> None:
         """Take no further run, and give those at work back to the queue."""
         self._ended.set()
@@ -117,12 +125,13 @@ class Worker:
         loop = asyncio.get_running_loop()
         await asyncio.to_thread(self.leases.enter, socket.gethostname(), os.getpid(), self.plan.concurrency)
         try:
-            await asyncio.to_thread(self._launch, loop)
-            try:
-                await self._watch()
-            finally:
-                await self._give_back()
-                await asyncio.to_thread(DBOS.destroy, workflow_completion_timeout_sec=5)
+            async with self.limits.shares.served():
+                await asyncio.to_thread(self._launch, loop)
+                try:
+                    await self._watch()
+                finally:
+                    await self._give_back()
+                    await asyncio.to_thread(DBOS.destroy, workflow_completion_timeout_sec=5)
         finally:
             await asyncio.to_thread(self.stores.close)
             await asyncio.to_thread(self.leases.leave)
@@ -140,7 +149,8 @@ class Worker:
 
         @DBOS.workflow(name=WORKFLOW, serialization_type=WorkflowSerializationFormat.PORTABLE)
         def explore(run_id: str) -> str:
-            return asyncio.run_coroutine_threadsafe(self._take(run_id), loop).result()
+            ticket = Ticket(run_id, DBOS.workflow_id or "")
+            return asyncio.run_coroutine_threadsafe(self._take(ticket), loop).result()
 
         DBOS.listen_queues([QUEUE])
         DBOS.launch()
@@ -178,7 +188,14 @@ class Worker:
         if monotonic() - self._looked_up_at > self.plan.lease_s:
             self._looked_up_at = monotonic()
             await asyncio.to_thread(self.leases.hand_out_again)
-        if self.plan.is_until_empty and not await asyncio.to_thread(lambda: self.queue.has_work):
+        if self.plan.is_until_empty:
+            await self._end_if_empty()
+
+    async def _end_if_empty(self) -> None:
+        if not await asyncio.to_thread(lambda: self.queue.has_work):
+            self.end()
+        elif await self.limits.is_stalled():
+            self.plan.say("all runs that wait are held back by limits: explorer fleet limit")
             self.end()
 
     async def _give_back(self) -> None:
@@ -188,34 +205,40 @@ class Worker:
         if at_work:
             await asyncio.wait([one.task for one in at_work])
 
-    async def _take(self, run_id: str) -> str:
-        """Work on a run that was handed out, if it may be taken; return how it ended."""
-        while (taken := await asyncio.to_thread(self.leases.take, run_id)) is None:
-            if not await asyncio.to_thread(self.leases.is_waiting, run_id):
-                return "not waiting"
+    async def _take(self, ticket: Ticket) -> str:
+        """Work on the run whose turn it is, if one may be taken; return how it ended."""
+        while (taken := await self.limits.take_next(ticket)) is None:
+            if not await asyncio.to_thread(has_waiting, self.leases):
+                return "nothing waits"
             if self._ended.is_set():
-                await asyncio.to_thread(self.leases.return_unstarted, run_id)
+                await asyncio.to_thread(self.leases.return_unstarted, ticket.run_id)
                 return "returned to the queue"
             await asyncio.sleep(POLL_S)
-        stop = StopSignal()
+        run_id, stop = taken.run_id, StopSignal()
         task = asyncio.ensure_future(self._explore(taken, stop))
+        if run_id in self.at_work:
+            # This worker was silent for too long, and takes the run over from itself.
+            self.at_work[run_id].cut(NO_LONGER_OURS, None)
         at_work = self.at_work[run_id] = _AtWork(taken, task, stop)
         self.plan.say(single_line(f"{run_id}: {'taken' if taken.epoch == 1 else 'taken over'}"))
         if self._ended.is_set():
             at_work.cut(STOPPED, Ending(QueueState.WAITING))
         ending = await self._ending(at_work)
-        del self.at_work[run_id]
+        if self.at_work.get(run_id) is at_work:
+            del self.at_work[run_id]
         if not at_work.is_lost:
             await self._settle(taken, ending)
+        self.limits.shares.drop(run_id, taken.epoch)
         words = NO_LONGER_OURS if at_work.is_lost else f"{ending.state} {ending.status or ending.reason}".strip()
         self.plan.say(single_line(f"{run_id}: {words}"))
         return words
 
     async def _settle(self, taken: TakenRun, ending: Ending) -> None:
         """Record how the work ended, as soon as the database answers."""
+        last_spending = await self.limits.release(taken)
         while True:
             try:
-                await asyncio.to_thread(self.leases.settle, taken, ending)
+                await asyncio.to_thread(self.leases.settle, taken, ending, last_spending)
             except StorageError as error:
                 if self._ended.is_set():
                     # The lease ends by itself, and another worker takes the run over.
@@ -234,6 +257,8 @@ class Worker:
         error = at_work.task.exception()
         if error is None:
             return at_work.task.result()
+        if isinstance(error, PausedError):
+            return Ending(QueueState.WAITING, reason=error.message)
         if isinstance(error, ExplorerError):
             hint = f" -> {error.hint}" if error.hint else ""
             return Ending(QueueState.FAILED, reason=f"{error.message}{hint}")
@@ -247,7 +272,9 @@ class Worker:
             # A worker on this machine that was frozen, or is about to notice that its lease is over.
             await asyncio.sleep(POLL_S)
         store = await asyncio.to_thread(self.stores.open, taken)
+        limits = await self.limits.begin(taken, folder)
         hooks = replace(self.plan.hooks(), run_id=taken.run_id, stop=stop, store=store)
+        hooks = replace(hooks, retry_settings=replace(hooks.retry_settings or RetrySettings(), shared=limits))
         records = await asyncio.to_thread(_records, folder)
         if records is None:
             result = await start(taken.question, settings_of(taken.settings, self.plan.settings), hooks)

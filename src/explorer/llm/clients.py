@@ -1,10 +1,12 @@
 """The clients of a run's models, opened and closed together, with one gate for each model."""
 
 from collections.abc import Iterable
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Self
 
+from explorer.llm.due import DueClient
 from explorer.llm.models import OFFLINE, ModelRef, ModelSetup
 from explorer.llm.options import Timeouts
 from explorer.llm.prompt_cache import CacheWarmingClient
@@ -12,16 +14,19 @@ from explorer.llm.retry import Contact, RateGate, Timing
 from explorer.llm.vendors import ModelAccess
 from explorer.schema.errors import ConfigError
 from explorer.schema.messages import LLMClient
+from explorer.schema.shared_limits import Holding, RequestUse, SharedHold, SharedLimits, hold_nothing
 
 
 @dataclass(frozen=True, slots=True)
 class RetrySettings:
-    """Timeouts and clock of requests, passed in so that tests do not wait."""
+    """Timeouts, clock and shared limits of requests, passed in so that tests do not wait."""
 
     timeouts: Timeouts = field(default_factory=Timeouts)
     """The timeouts of one reply."""
     timing: Timing = field(default_factory=Timing)
     """The clock of waits between attempts."""
+    shared: SharedLimits | None = None
+    """Limits of requests that the run shares with others; None: there are none."""
 
 
 class Clients:
@@ -38,6 +43,8 @@ class Clients:
     ) -> None:
         self._setup = setup
         self._timeouts = retry_settings.timeouts if retry_settings else None
+        self.shared = retry_settings.shared if retry_settings else None
+        """Limits that the run shares with others."""
         self.timing = (retry_settings or RetrySettings()).timing
         """The clock and the sleep that gates and retries use."""
         self._stack = AsyncExitStack()
@@ -66,8 +73,22 @@ class Clients:
                 raise ConfigError(f"no vendor of models is called {provider!r}", hint="see `explorer models`")
             access = ModelAccess(self._setup.network, self._setup.price, provider, self._timeouts)
             client = await self._stack.enter_async_context(one.vendor.open(one.settings, access))
+            if self.shared is not None:
+                # Inside of what holds requests back for the cache: a request is sent when it is due.
+                client = DueClient(client, partial(self.shared.sending, provider))
             has_cache = one.server.has_prompt_cache
             self._clients[provider] = CacheWarmingClient(client, self.timing.clock) if has_cache else client
+
+    def holding(self, model: ModelRef, *, is_priced: bool) -> Holding:
+        """Return what holds the worst case of requests for a model in the limits that the run shares."""
+        shared = self.shared
+        if shared is None:
+            return hold_nothing
+
+        def hold(most: RequestUse) -> AbstractAsyncContextManager[SharedHold]:
+            return shared.holding(model.provider, most if is_priced else replace(most, cost_usd=None))
+
+        return hold
 
     def client_for(self, model: ModelRef) -> LLMClient:
         """Return the client of a model that was opened. It does not retry."""

@@ -127,6 +127,11 @@ class ConfiguredVendor:
         return bool(self._value(self.vendor.needs)) if self.vendor.needs else True
 
     @property
+    def needed(self) -> str:
+        """The value of the setting that it needs, usually its key; empty where it needs or has none."""
+        return self._value(self.vendor.needs) if self.vendor.needs else ""
+
+    @property
     def is_ready(self) -> bool:
         """Whether it can be used: the setting that it needs is set, or its server works without."""
         return self.has_needed or self.server.is_open

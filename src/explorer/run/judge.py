@@ -7,7 +7,7 @@ from explorer.agents.budget import Account, Amount, WorstCost
 from explorer.agents.payments import OverBudgetError, PaidClient, Payment, Terms
 from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
 from explorer.reports.verify.claims import Judgements, TextOf, Verification, judge
-from explorer.run.resources import JUDGE, RunResources, worst_cost
+from explorer.run.resources import JUDGE, Pricing, RunResources, pricing_of, worst_cost
 from explorer.schema.errors import ConfigError, ModelError, ModelFault
 from explorer.schema.events import AnyEvent, CitationsJudged
 from explorer.schema.messages import Estimate, LLMClient, Request, Turn, Usage
@@ -96,12 +96,14 @@ async def ask_judge(
     ref, clients = resources.judge, resources.clients
     if ref is None:
         raise ConfigError("no model was chosen as the judge", hint="for example --judge openai:NAME")
-    paid = PaidClient(clients.client_for(ref))
+    is_priced = pricing_of(ref, resources.settings) is not Pricing.UNKNOWN
+    paid = PaidClient(clients.client_for(ref), clients.holding(ref, is_priced=is_priced))
     waits = WaitLimits(max_outage_s=resources.settings.limits.max_outage_s)
     retrying = RetryingClient(
         paid, clients.gate_for(ref), judge_account.on_failure, limits=waits, timing=clients.timing
     )
-    client = LimitedClient(retrying, judge_account, worst_cost(ref, resources.settings))
+    worst = worst_cost(ref, resources.settings, is_shared=clients.shared is not None)
+    client = LimitedClient(retrying, judge_account, worst)
     judged = await judge(verification.claims, text_of, client, ref.name)
     return judged, as_event(judged, judge_account.unreported)
 

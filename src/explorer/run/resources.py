@@ -155,13 +155,14 @@ class RunResources:
         ref = self.choice.models[role]
         client, gate, timing = self.clients.client_for(ref), self.clients.gate_for(ref), self.clients.timing
         # The stand-in is on this machine and costs nothing: there is nobody who could bill its requests.
-        paid = client if ref.provider == OFFLINE else PaidClient(client)
+        is_priced = pricing_of(ref, self.settings) is not Pricing.UNKNOWN
+        paid = client if ref.provider == OFFLINE else PaidClient(client, self.clients.holding(ref, is_priced=is_priced))
         retrying = RetryingClient(paid, gate, on_failure, limits=waits, timing=timing)
         policy = context_policy(ref, self.settings)
-        effort = effort_of(self.settings, self.roles[role])
         is_local = _is_local(ref, self.settings)
         asked = LeanClient(retrying, policy.window_tokens, is_local=is_local) if self.lean else retrying
-        return Model(str(ref), ref.name, asked, worst_cost(ref, self.settings), policy, effort)
+        worst = worst_cost(ref, self.settings, is_shared=self.clients.shared is not None)
+        return Model(str(ref), ref.name, asked, worst, policy, effort_of(self.settings, self.roles[role]))
 
 
 @asynccontextmanager
@@ -451,9 +452,15 @@ def check_price(ref: ModelRef, settings: Settings) -> None:
         )
 
 
-def worst_cost(ref: ModelRef, settings: Settings) -> WorstCost:
-    """Return the most a request to a model can cost, as a function of its tokens; 0 where no price is known."""
-    if settings.limits.max_cost_usd is None or ref.provider == OFFLINE:
+def worst_cost(ref: ModelRef, settings: Settings, *, is_shared: bool = False) -> WorstCost:
+    """Return the most a request to a model can cost, as a function of its tokens; 0 where no price is known.
+
+    Args:
+        ref: The model.
+        settings: The settings.
+        is_shared: Whether limits of money may be shared with other runs, so that it counts without one of the run's.
+    """
+    if (settings.limits.max_cost_usd is None and not is_shared) or ref.provider == OFFLINE:
         # Nothing is held back for money then, and looking up a price takes longer than all else before a request.
         return lambda _input_tokens, _output_tokens: 0.0
     rates = _rates(ref, settings)

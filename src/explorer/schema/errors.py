@@ -8,6 +8,7 @@
     │   ├── RunLockedError (2)    another process works on this run
     │   └── JournalDamagedError   valid records come after a damaged one: refused, never guessed
     ├── ModelError         (6)    the provider or the network; `is_retryable` says whether asking again can help
+    ├── PausedError        (6)    a limit shared with other runs is reached; the run can be resumed later
     └── ToolError                 text written for the model, which fixes it by calling differently
         ├── RefusedCallError      the call itself is wrong or not allowed: no service was asked
         └── NoSuchThingError      the service answered: it has no such thing
@@ -163,6 +164,12 @@ class ModelError(ExplorerError):
         """Whether a provider may bill the attempt: it was sent, and not refused by a status but a time-out."""
         is_refused = self.status >= FIRST_ERROR_STATUS and self.status not in TIMEOUT_STATUSES
         return not self.is_unsent and not is_refused
+
+
+class PausedError(ExplorerError):
+    """A limit that the run shares with others is reached; all so far is on disk."""
+
+    exit_code = 6
 
 
 class WaitingError(ExplorerError):

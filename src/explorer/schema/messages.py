@@ -18,6 +18,8 @@ from pydantic import (
     model_validator,
 )
 
+from explorer.schema.shared_limits import Holding
+
 JsonObject = dict[str, Any]
 """A JSON object of a request or a reply."""
 
@@ -319,5 +321,5 @@ class LLMClient(Protocol):
         ...
 
 
-Attempt = Callable[[LLMClient, Request], Awaitable[Turn]]
+Attempt = Callable[[LLMClient, Request, Holding], Awaitable[Turn]]
 """Send a request once through a client, with what has to be done before and after."""

@@ -29,6 +29,38 @@ class FleetRun:
 
 
 @dataclass(frozen=True)
+class FleetLimit:
+    """A limit that all runs of the fleet share."""
+
+    limit: str
+    """How much, in which time, for whom."""
+    scope: str
+    """`fleet`, `tenant` or `key`."""
+    subject: str
+    """The tenant, or the key's id; empty for the fleet."""
+    unit: str
+    """`usd`, `tokens` or `requests`."""
+    period: str
+    """`day`, `month` or `total`."""
+    amount: float
+    spent: float
+    reserved: float
+    """What runs at work may spend without asking again."""
+    is_reached: bool
+
+
+@dataclass(frozen=True)
+class FleetKey:
+    """A provider key that has a rate, or is throttled."""
+
+    key_id: str
+    rate: str
+    """How fast requests are sent."""
+    throttled_s: float
+    """Seconds for which its provider asked to wait."""
+
+
+@dataclass(frozen=True)
 class FleetStatus:
     """A fleet as its database has it."""
 
@@ -42,6 +74,8 @@ class FleetStatus:
     running: int
     ended_last_hour: int
     cost_last_hour: float
+    limits: Sequence[FleetLimit] = ()
+    keys: Sequence[FleetKey] = ()
 
 
 AskFleet = Callable[[], FleetStatus]

@@ -228,12 +228,17 @@ def stop(
 
 
 def status(*, options: CommonOptions = QUEUE) -> int:
-    """Show the fleet: its workers, their runs and leases, and how many runs ended in the last hour."""
+    """Show the fleet: its workers, their runs and leases, its limits, and how many runs ended in the last hour."""
+    from explorer.cli.screens.shared_limits import limits_fields, limits_page
+    from explorer.fleet.limits import SharedLimitBook
+
     with open_queue(configured(options, looks_at_runs).settings) as queue:
         workers, facts, place = queue.workers(), queue.throughput(), queue.database.place
-        is_paused = queue.is_paused
+        is_paused, book = queue.is_paused, SharedLimitBook(queue.database)
+        uses, rates = book.uses(), book.rates()
     if options.output_format != "text":
-        emit_json({"database": place, "paused": is_paused, "workers": [asdict(one) for one in workers], **facts})
+        shown: dict[str, object] = {"database": place, "paused": is_paused, **limits_fields(uses, rates)}
+        emit_json({**shown, "workers": [asdict(one) for one in workers], **facts})
         return 0
     rows = [
         (
@@ -252,6 +257,8 @@ def status(*, options: CommonOptions = QUEUE) -> int:
         f"waiting {facts['waiting']}, at work {facts['running']}; in the last hour {facts['ended_last_hour']} ended, "
         f"{cost(facts['cost_last_hour'])}"
     )
+    if uses or rates:
+        emit_page(f"\n{limits_page(uses, rates)}")
     return 0
 
 

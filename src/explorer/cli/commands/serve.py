@@ -158,7 +158,12 @@ def _fleet_status(settings: Settings) -> FleetStatus:
     Raises:
         StorageError: The database does not answer.
     """
+    from explorer.cli.screens.shared_limits import shown_keys, shown_limits  # noqa: PLC0415 - its packages are an extra
+    from explorer.fleet.limits import SharedLimitBook  # noqa: PLC0415 - the same
+
     with open_queue(settings) as queue:
+        book = SharedLimitBook(queue.database)
+        uses, rates = book.uses(), book.rates()
         workers, facts, found = queue.workers(), queue.throughput(), queue.runs()
         place, is_paused = queue.database.place, queue.is_paused
     return FleetStatus(
@@ -176,6 +181,8 @@ def _fleet_status(settings: Settings) -> FleetStatus:
         running=int(facts["running"]),
         ended_last_hour=int(facts["ended_last_hour"]),
         cost_last_hour=float(facts["cost_last_hour"]),
+        limits=shown_limits(uses),
+        keys=shown_keys(rates),
     )
 
 

@@ -64,6 +64,38 @@ class QueueOptions(CommonOptions):
     tenant: Annotated[str | None, Parameter(name="--tenant", metavar="NAME", help="Only runs of this tenant.")] = None
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class LimitOptions(CommonOptions):
+    """Flags of the limits that a fleet shares."""
+
+    usd: Annotated[str | None, Parameter(name="--usd", metavar="USD", help="US dollars, or none.")] = None
+    tokens: Annotated[str | None, Parameter(name="--tokens", metavar="N", help="Tokens, or none.")] = None
+    requests: Annotated[str | None, Parameter(name="--requests", metavar="N", help="Requests to models, or none.")] = (
+        None
+    )
+    per: Annotated[
+        str,
+        Parameter(name="--per", metavar="PERIOD", help="day or month (of UTC), or total."),
+    ] = "day"
+    tenant: Annotated[str | None, Parameter(name="--tenant", metavar="NAME", help="Only the runs of this tenant.")] = (
+        None
+    )
+    key: Annotated[
+        str,
+        Parameter(
+            name="--key",
+            metavar="VENDOR",
+            help="Only requests with one key: that of this machine for a vendor, or by its id, as the list has it.",
+        ),
+    ] = ""
+    rate: Annotated[
+        str | None,
+        Parameter(name="--rate", metavar="RATE", help="With --key, how fast requests are sent: 5/s, 300/min, or none."),
+    ] = None
+
+
+LIMIT = LimitOptions()
 SUBMIT = SubmitOptions()
 WORKER = WorkerOptions()
 QUEUE = QueueOptions()
