@@ -59,11 +59,12 @@ async def watching(
 
 
 async def until_ended(events: AsyncGenerator[SentEvent]) -> list[SentEvent]:
-    """All events up to the one that shows the end."""
+    """All events up to the one that shows the end: in the run's head, which not every event has."""
     found: list[SentEvent] = []
     async for event in events:
         found.append(event)
-        if 'data-status="running"' not in event.html and 'data-status=""' not in event.html:
+        is_at_work = 'data-status="running"' in event.html or 'data-status=""' in event.html
+        if "part-head" in event.parts and not is_at_work:
             return found
     return found
 

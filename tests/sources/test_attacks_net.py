@@ -221,7 +221,7 @@ async def test_a_head_in_drips() -> None:
                 handler.wfile.write(b"x")
 
         site.routes["/"] = drip
-        async with open_web() as web, asyncio.timeout(5):
+        async with open_web() as web, asyncio.timeout(30):
             with pytest.raises(ToolError, match="did not answer completely"):
                 await web.get(f"{site.url}/", limits=FetchLimits(seconds=0.2))
 

@@ -210,9 +210,13 @@ async def test_a_drip_ends_at_the_deadline() -> None:
                 handler.wfile.write(b"x")
 
         site.routes["/"] = drip
-        async with open_web() as web, asyncio.timeout(5):
-            with pytest.raises(ToolError, match=r"did not answer completely within 0\.3 s"):
-                await web.get(f"{site.url}/", limits=FetchLimits(seconds=0.3))
+        async with open_web() as web:
+            # On a busy machine the server may not have been reached in so short a time.
+            for seconds in (0.3, 3, 30):
+                with pytest.raises(ToolError, match=f"did not answer completely within {seconds} s"):
+                    await web.get(f"{site.url}/", limits=FetchLimits(seconds=seconds))
+                if site.asked:
+                    break
         assert len(site.asked) == 1
 
 
@@ -224,7 +228,7 @@ async def test_a_silent_server() -> None:
             site.closing.wait()
 
         site.routes["/"] = silent
-        async with open_web() as web, asyncio.timeout(5):
+        async with open_web() as web, asyncio.timeout(30):
             with pytest.raises(ToolError, match="did not answer"):
                 await web.get(f"{site.url}/", limits=FetchLimits(seconds=0.2))
 

