@@ -167,6 +167,21 @@ def test_what_a_killed_server_s_runs_had_spent_is_read_from_their_journals(tmp_p
     assert machine.server().spent_usd == pytest.approx(0.1), "counted once"
 
 
+def test_marks_of_servers_that_are_gone_are_removed(tmp_path: Path) -> None:
+    """A killed server leaves its mark, which nothing holds; that of a server at work stays."""
+    machine = Machine(tmp_path)
+    at_work = machine.server()
+    at_work.reserve("a", 0.1)
+    (mark,) = (tmp_path / "state" / "spending").glob("*.holder")
+    killed = mark.with_name(f"{mark.name.partition('.')[0]}.0123456789abcdef.holder")
+    killed.touch()
+    third = machine.server()
+    third.reserve("b", 0.1)
+    assert (mark.exists(), killed.exists()) == (True, False)
+    third.close()
+    assert list(mark.parent.glob("*.holder")) == [mark]
+
+
 def test_a_book_that_cannot_be_read_or_written_starts_nothing(tmp_path: Path) -> None:
     """A limit that is not known to hold is none."""
     machine = Machine(tmp_path)

@@ -96,9 +96,9 @@ class SpendingBook:
         try:
             make_private_folder(self._path.parent)
             with FileLock(self._path.with_suffix(".lock"), timeout=PATIENCE_S, mode=FILE_MODE):
-                self._hold()
+                self._hold(self._path)
                 spending = _read(self._path)
-                self._settle_ended(spending)
+                self._settle_ended(self._path, spending)
                 self._begin_day(spending)
                 yield spending
                 _write(self._path, spending)
@@ -112,39 +112,50 @@ class SpendingBook:
         if spending.day != today:
             spending.day, spending.spent_usd = today, 0.0
 
-    def _hold(self) -> None:
-        if self._mark is None and self._path is not None:
-            mark = FileLock(self._path.parent / f"{self.holder}.holder", blocking=False, mode=FILE_MODE)
-            mark.acquire()
-            self._mark = mark
+    def _hold(self, path: Path) -> None:
+        """Take this process's mark with its first look, and remove those of processes that are gone."""
+        if self._mark is not None:
+            return
+        mark = FileLock(_mark_of(path, self.holder), blocking=False, mode=FILE_MODE)
+        mark.acquire()
+        self._mark = mark
+        for other in path.parent.glob(f"{path.stem}.*.holder"):
+            self._is_alive(path, other.suffixes[0][1:])
 
-    def _settle_ended(self, spending: DaySpending) -> None:
+    def _settle_ended(self, path: Path, spending: DaySpending) -> None:
         """Count what the sessions of processes that are gone have spent, as their runs' journals say."""
         for holder in {one.holder for one in spending.reserved.values()} - {self.holder}:
-            if self._is_alive(holder):
+            if self._is_alive(path, holder):
                 continue
             for run_id, one in [*spending.reserved.items()]:
                 if one.holder == holder:
                     settle(spending, run_id, self._cost_of(run_id))
 
-    def _is_alive(self, holder: str) -> bool:
-        assert self._path is not None
-        path = self._path.parent / f"{holder}.holder"
-        lock = FileLock(path, blocking=False, mode=FILE_MODE)
+    def _is_alive(self, path: Path, holder: str) -> bool:
+        """Return whether a server is there; the mark of one that is gone is removed."""
+        if holder == self.holder:
+            return True
+        mark = _mark_of(path, holder)
+        lock = FileLock(mark, blocking=False, mode=FILE_MODE)
         try:
             lock.acquire()
         except Timeout:
             return True
-        path.unlink(missing_ok=True)
+        mark.unlink(missing_ok=True)
         lock.release()
         return False
 
     def close(self) -> None:
         """Let others know that this process has no session at work any more."""
         if self._mark is not None and self._path is not None:
-            (self._path.parent / f"{self.holder}.holder").unlink(missing_ok=True)
+            _mark_of(self._path, self.holder).unlink(missing_ok=True)
             self._mark.release()
             self._mark = None
+
+
+def _mark_of(path: Path, holder: str) -> Path:
+    """Return the file that a server of a workspace holds locked."""
+    return path.with_name(f"{path.stem}.{holder}.holder")
 
 
 def settle(spending: DaySpending, run_id: str, cost_usd: float | None) -> None:
