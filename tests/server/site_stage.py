@@ -96,6 +96,10 @@ def status_of(page: str) -> str:
     return found[1]
 
 
+OWN_ORDER = re.compile(r"|none|/live\?.*|/runs/[A-Za-z0-9._-]+/(live\?.*|agents/.*)")
+"""The values of attributes that htmx and the script of the pages follow."""
+
+
 class _ActiveParts(HTMLParser):
     """Collects what would run, load or send something."""
 
@@ -110,12 +114,20 @@ class _ActiveParts(HTMLParser):
             self.found.append(tag)
         if tag == "script" and not values.get("src", "").startswith("/static/"):
             self.found.append(tag)
-        self.found += [f"{tag} {name}" for name in values if name.startswith("on") or name == "style"]
+        if tag == "meta" and "http-equiv" in values:
+            self.found.append(tag)
+        self.found += [f"{tag} {name}" for name in values if name.startswith("on") or name in {"style", "srcdoc"}]
+        orders = {name: value for name, value in values.items() if name.startswith("hx-") or name == "data-load"}
+        self.found += [f"{tag} {name}" for name, value in orders.items() if OWN_ORDER.fullmatch(value) is None]
         for name in ("src", "href", "action", "formaction", "srcset", "data"):
             address = values.get(name, "/")
             is_own = address.startswith(("/", "#", "?")) and not address.startswith("//")
             is_web = name == "href" and tag == "a" and address.startswith(("http://", "https://", "mailto:"))
-            if not is_own and not is_web and not (tag == "img" and address.startswith("data:image/")):
+            if (
+                not is_own
+                and not is_web
+                and not (tag in {"img", "link"} and address.startswith(("data:image/", "data:,")))
+            ):
                 self.found.append(f"{tag} {name}={address}")
 
     def handle_comment(self, data: str) -> None:

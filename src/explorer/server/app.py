@@ -102,5 +102,6 @@ def _explained(error: Exception) -> tuple[int, ExplorerError]:
         wrong = "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
         return 400, ConfigError(f"something in the request cannot be used: {wrong}", hint="go back, and correct it")
     status = error.status_code if isinstance(error, HTTPException) else 500
-    words = "there is no such page" if status == 404 else str(getattr(error, "detail", "it did not work"))  # noqa: PLR2004
-    return status, NotFoundError(words, hint="all runs are on the first page: /")
+    if status == 404:  # noqa: PLR2004 - the number is its name
+        return status, NotFoundError("there is no such page", hint="all runs are on the first page: /")
+    return status, ConfigError(str(getattr(error, "detail", "it did not work")), hint="go back, and correct it")

@@ -26,7 +26,10 @@ MAX_BODY_BYTES = 24_000_000
 MIN_TOKEN_CHARS = 16
 LOCAL_NAMES = frozenset({"localhost"})
 NEEDS_TOKEN = "A token is needed."  # noqa: S105 - words
-HEAD = '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+HEAD = (
+    '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+    '<link rel="icon" href="data:,">'
+)
 ASKS_FOR_TOKEN = f"""{HEAD}<title>explorer: {NEEDS_TOKEN}</title><h1>{NEEDS_TOKEN}</h1>
 <p>Open the address that <code>explorer serve</code> printed, or give the word after <code>?token=</code> in it.</p>
 <form method="get"><label>Token <input name="{TOKEN}" type="password" autocomplete="off" required autofocus></label>

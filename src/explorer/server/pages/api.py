@@ -166,7 +166,7 @@ def agents_of(feed: RunFeed, run: SeenRun) -> Iterator[AgentNode]:
         )
 
 
-@router.get("/runs/{run_id}/agents/{agent}", summary="Show an agent")
+@router.get("/runs/{run_id}/agents/{agent:path}", summary="Show an agent")
 async def show_agent(run_id: str, agent: str, site: OfSite, at: AtRecord = None) -> AgentAnswer:
     """Return what an agent was given, said and did: its turns, and each call with its arguments and its result."""
     feed = await site.feed(run_id)

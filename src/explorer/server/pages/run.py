@@ -182,7 +182,7 @@ def _report(site: WebSite, feed: RunFeed) -> str:
     return site.part("parts/report.html", values)
 
 
-@router.get("/runs/{run_id}/agents/{agent}")
+@router.get("/runs/{run_id}/agents/{agent:path}")
 async def show_agent(
     run_id: str, agent: str, site: OfSite, at: Annotated[int | None, Query(ge=1)] = None, *, part: bool = False
 ) -> HTMLResponse:
