@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import re
 import secrets
 import signal
 import subprocess
@@ -211,7 +212,7 @@ def _figures(  # noqa: PLR0913, PLR0917 - all that was measured
     states = Counter(one.state for one in queue.runs())
     records = {run_id: read_records(workspace / run_id) for run_id in submitted if (workspace / run_id).is_dir()}
     reports = {
-        run_id: without_frontmatter((workspace / run_id / "report.md").read_text())
+        run_id: compared((workspace / run_id / "report.md").read_text())
         for run_id in records
         if (workspace / run_id / "report.md").is_file()
     }
@@ -241,7 +242,12 @@ def _undisturbed(folder: Path) -> str:
         capture_output=True,
         stdin=subprocess.DEVNULL,
     )
-    return without_frontmatter(next(place.glob("*/report.md")).read_text())
+    return compared(next(place.glob("*/report.md")).read_text())
+
+
+def compared(report: str) -> str:
+    """Return what is compared of a report: a resumed run may give two sources their ids in another order."""
+    return re.sub(r"`S\d+`", "`S`", without_frontmatter(report)).strip()
 
 
 def _count(records: tuple[JournalRecord, ...], kind: str) -> int:

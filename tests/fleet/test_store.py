@@ -358,6 +358,9 @@ def test_a_file_that_is_not_kept_is_on_record_with_the_reason(tmp_path: Path) ->
         def get(self, name: str) -> Iterator[bytes]:
             yield name.encode()
 
+        def remove(self, name: str) -> None:
+            raise AssertionError(name)
+
     restless = RunContents(tmp_path, "run", lambda _new: None, objects=Changes(), large_bytes=50)
     assert "changed" in restless.version_of("large").problem
     assert restless.take_new() == {}

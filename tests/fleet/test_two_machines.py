@@ -21,7 +21,6 @@ from explorer.fleet.restore import Restorer
 from explorer.fleet.run_record import RunRecord, RunRecords
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.journal.listing import read_records
-from explorer.text.frontmatter import without_frontmatter
 from fleet.postgres import server
 from fleet.test_store import content_of
 from fleet.test_workers import OFFLINE, QUESTION, bench
@@ -175,7 +174,7 @@ def test_a_second_machine_takes_over_byte_for_byte_what_a_killed_one_had_on_reco
     assert bench()._twice(ended) == 0
     undisturbed = two.run("demo", "--no-shell", "--quiet", SAMPLE_QUESTION)
     report = (three.workspace / run_id / "report.md").read_text()
-    assert without_frontmatter(report).strip() == without_frontmatter(undisturbed).strip()
+    assert bench().compared(report) == bench().compared(undisturbed)
     assert one.run("report", run_id).strip() == report.strip()
     assert json.loads(one.run("show", run_id, "--output-format", "json"))["carried"] is False
     assert (one.workspace / run_id / JOURNAL).read_bytes() != records.of(run_id).lines, "the copy is another folder"

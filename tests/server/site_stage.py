@@ -17,7 +17,7 @@ from explorer.run.served import ServedRuns, ServerPlan
 from explorer.schema.messages import LLMClient, Request, Turn
 from explorer.schema.settings import Settings
 from explorer.server.app import build_site
-from explorer.server.fleet_status import AskFleet
+from explorer.server.fleet_status import AskFleet, CopyOf
 from explorer.server.listening import PageServer, open_socket
 from explorer.server.security import ServerAccess
 from explorer.testing import says
@@ -158,11 +158,12 @@ def offline_settings(folder: Path, **settings: Any) -> Settings:
 
 
 @asynccontextmanager
-async def browsing(
+async def browsing(  # noqa: PLR0913, PLR0917 - what a server is made of
     folder: Path,
     client: LLMClient | None = None,
     access: ServerAccess | None = None,
     fleet: AskFleet | None = None,
+    elsewhere: CopyOf | None = None,
     approval_wait_s: float = 0.0,
     **settings: Any,
 ) -> AsyncGenerator[Browser]:
@@ -176,7 +177,7 @@ async def browsing(
         approval_wait_s=approval_wait_s,
     )
     runs = ServedRuns(plan)
-    site = build_site(runs, access or ServerAccess(), fleet)
+    site = build_site(runs, access or ServerAccess(), fleet, elsewhere)
     with closing(open_socket("127.0.0.1", 0)) as listening:
         server = PageServer(listening, site, site.state.site.feeds.close)
         address = server.address("127.0.0.1")

@@ -1,5 +1,6 @@
 """Finds the run that a command names: in the workspace, or in the database of the fleet, from which a copy is made."""
 
+import threading
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -27,11 +28,14 @@ from explorer.workspace.user_key import open_key
 if TYPE_CHECKING:
     from explorer.fleet.database import FleetDatabase
     from explorer.fleet.elsewhere import RunElsewhere
+    from explorer.fleet.run_copy import RunCopy
 
 PACKAGE = "dbos"
 FLEET_FOLDER = ".fleet"
 DATABASE_FILE = Path(FLEET_FOLDER) / "queue.sqlite"
 COPIES = Path(FLEET_FOLDER) / "copies"
+MAX_OPEN = 20
+"""Copies that a server keeps open."""
 
 
 @contextmanager
@@ -104,14 +108,60 @@ def _shared(here: Path | None, found: "RunElsewhere") -> None:
 
 
 def _copy_of(settings: Settings, database: "FleetDatabase", found: "RunElsewhere", stack: ExitStack) -> Path:
+    copy = _new_copy(settings, database, found.run_id)
+    stack.callback(copy.close)
+    return copy.open()
+
+
+def _new_copy(settings: Settings, database: "FleetDatabase", run_id: str) -> "RunCopy":
     from explorer.fleet.objects import open_objects  # noqa: PLC0415 - its packages are an extra
     from explorer.fleet.run_copy import RunCopy  # noqa: PLC0415 - the same
     from explorer.fleet.run_record import RunRecords  # noqa: PLC0415 - the same
 
     records = RunRecords(database, open_objects(settings.fleet_objects))
-    copy = RunCopy(database, records, (settings.workspace / COPIES).absolute(), found.run_id)
-    stack.callback(copy.close)
-    return copy.open()
+    return RunCopy(database, records, (settings.workspace / COPIES).absolute(), run_id)
+
+
+class OpenCopies:
+    """Copies of runs of the fleet, kept open for a server. Call it in any thread, and `close` it at the end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stack = ExitStack()
+        self._copies: dict[str, RunCopy] = {}
+        self._lock = threading.Lock()
+        self._database: FleetDatabase | None = None
+
+    def of(self, name: str) -> Path | None:
+        """Return a current copy of a run; None where the workspace has the run, or the fleet has none of it.
+
+        Raises:
+            StorageError: The fleet's database does not answer.
+        """
+        here, _ = _in_workspace(self._settings.workspace, name)
+        if here is not None and is_running(here):
+            return None
+        with self._lock:
+            self._database = self._database or self._stack.enter_context(fleet_database(self._settings))
+            found = None if self._database is None else _named(self._database, name)
+            if self._database is None or found is None or found.store != "database":
+                return None
+            if found.run_id not in self._copies:
+                self._make_room()
+                self._copies[found.run_id] = _new_copy(self._settings, self._database, found.run_id)
+            return self._copies[found.run_id].open()
+
+    def _make_room(self) -> None:
+        while len(self._copies) >= MAX_OPEN:
+            self._copies.pop(next(iter(self._copies))).close()
+
+    def close(self) -> None:
+        """Close all of them."""
+        with self._lock:
+            for copy in self._copies.values():
+                copy.close()
+            self._copies.clear()
+            self._stack.close()
 
 
 @contextmanager

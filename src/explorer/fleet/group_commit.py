@@ -74,8 +74,12 @@ class GroupCommit:
         if batch.error is not None:
             raise batch.error
 
+    def stop_waiting(self) -> None:
+        """Give up at once, from now on, where the database does not answer."""
+        self._ended.set()
+
     def close(self) -> None:
-        """Give up waiting for a database that does not answer, and close the connection."""
+        """Close the connection."""
         self._ended.set()
         with self._is_committing:
             self._disconnect()

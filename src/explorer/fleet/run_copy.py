@@ -40,7 +40,7 @@ class RunCopy:
         self._refreshing = FileLock(copies / f"{run_id}.lock", mode=FILE_MODE)
         self._lock: int | None = None
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name=f"copy of {run_id}", daemon=True)
+        self._thread: threading.Thread | None = None
 
     @property
     def folder(self) -> Path:
@@ -50,10 +50,14 @@ class RunCopy:
     def open(self) -> Path:
         """Make the copy, or bring it up to date, and keep it so while the run is at work; return its folder.
 
+        It may be called again later, for a run that is at work once more.
+
         Raises:
             NotFoundError: The run has not begun.
             StorageError: The database does not answer, or the disk refused.
         """
+        if self._thread is not None and self._thread.is_alive():
+            return self.folder
         make_private_folder(self._copies)
         is_at_work = self._refresh()
         if not self._record.number:
@@ -62,16 +66,19 @@ class RunCopy:
             self._take_lock()
             # Once more, with the lock: what came in between is there before anybody looks.
             self._refresh()
+            name = f"copy of {self._record.run_id}"
+            self._thread = threading.Thread(target=self._follow, name=name, daemon=True)
             self._thread.start()
         return self.folder
 
     def close(self) -> None:
         """End following the run, and pass on the orders that were left last."""
         self._ended.set()
-        if self._thread.is_alive():
+        if self._thread is not None:
             self._thread.join()
-        with suppress(StorageError):
-            self._pass_on_orders()
+        if self._lock is not None:
+            with suppress(StorageError):
+                self._pass_on_orders()
         self._release_lock()
 
     def _follow(self) -> None:
@@ -83,7 +90,8 @@ class RunCopy:
                 is_at_work = self._refresh()
             except StorageError as error:
                 logger.warning("{}", error.message)
-        self._release_lock()
+        if not is_at_work:
+            self._release_lock()
 
     def _refresh(self) -> bool:
         """Bring the copy up to date; return whether the run was at work before that."""

@@ -54,6 +54,11 @@ class Stores:
         Restorer(records, self.workspace).restore(record)
         return DatabaseStore(self._commits, taken, self.workspace / taken.run_id, record, self.objects)
 
+    def stop_waiting(self) -> None:
+        """Wait no longer for a database that does not answer."""
+        if "_commits" in self.__dict__:
+            self._commits.stop_waiting()
+
     def close(self) -> None:
         """Close what the stores share."""
         if "_commits" in self.__dict__:

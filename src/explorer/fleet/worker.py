@@ -22,7 +22,7 @@ from explorer.fleet.picking import Ticket, has_waiting
 from explorer.fleet.run_contents import ObjectStore
 from explorer.fleet.runs import QUEUE, WORKFLOW, WORKFLOW_VERSION, FleetQueue, QueueState, Wanted
 from explorer.fleet.store_choice import StoreKind
-from explorer.fleet.stores import Stores
+from explorer.fleet.stores import RunStore, Stores
 from explorer.fleet.submitted import settings_of
 from explorer.fleet.worker_limits import WorkerLimits
 from explorer.journal.listing import is_run, is_run_id, is_running, read_records
@@ -77,6 +77,8 @@ class _AtWork:
     """How it ends when it is stopped from outside."""
     is_lost: bool = False
     """Whether another worker has it now."""
+    store: RunStore | None = None
+    """Where its journal and files are; None until its folder is made."""
 
     def cut(self, reason: str, ending: Ending | None) -> None:
         """Stop the work at once; what is on record stays."""
@@ -115,6 +117,7 @@ class Worker:
     def end(self) -> None:
         """Take no further run, and give those at work back to the queue."""
         self._ended.set()
+        self.stores.stop_waiting()
 
     async def work(self) -> None:
         """Work until `end` is called, or the queue is empty where that was asked for.
@@ -227,11 +230,20 @@ class Worker:
         if self.at_work.get(run_id) is at_work:
             del self.at_work[run_id]
         if not at_work.is_lost:
+            await self._flush(at_work)
             await self._settle(taken, ending)
         self.limits.shares.drop(run_id, taken.epoch)
         words = NO_LONGER_OURS if at_work.is_lost else f"{ending.state} {ending.status or ending.reason}".strip()
         self.plan.say(single_line(f"{run_id}: {words}"))
         return words
+
+    async def _flush(self, at_work: _AtWork) -> None:
+        """Have the run's store take what was written after the last record, such as the report of a run cut short."""
+        try:
+            if at_work.store is not None:
+                await asyncio.to_thread(at_work.store.flush)
+        except StorageError as error:
+            logger.warning("run {}: {}", at_work.taken.run_id, error.message)
 
     async def _settle(self, taken: TakenRun, ending: Ending) -> None:
         """Record how the work ended, as soon as the database answers."""
@@ -272,6 +284,9 @@ class Worker:
             # A worker on this machine that was frozen, or is about to notice that its lease is over.
             await asyncio.sleep(POLL_S)
         store = await asyncio.to_thread(self.stores.open, taken)
+        at_work = self.at_work.get(taken.run_id)
+        if at_work is not None and at_work.taken is taken:
+            at_work.store = store
         limits = await self.limits.begin(taken, folder)
         hooks = replace(self.plan.hooks(), run_id=taken.run_id, stop=stop, store=store)
         hooks = replace(hooks, retry_settings=replace(hooks.retry_settings or RetrySettings(), shared=limits))
@@ -285,7 +300,6 @@ class Worker:
         else:
             settings = settings_of(taken.settings, self.plan.settings_to_resume(folder))
             result = await resume(folder, settings, "", hooks)
-        await asyncio.to_thread(store.flush)
         return _ending_of(result)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -79,3 +80,5 @@ class FleetStatus:
 
 
 AskFleet = Callable[[], FleetStatus]
+CopyOf = Callable[[str], Path | None]
+"""Returns the folder of a copy of a run of the fleet, kept current; None where the fleet has none of that name."""

@@ -76,7 +76,7 @@ async def resume_run(site: WebSite, run_id: str, message: str, wishes: Wishes) -
         NotFoundError: There is no such run.
         ToolError: It is at work, too many are, or it could not be resumed.
     """
-    folder = await site.folder(run_id)
+    folder = await site.own_folder(run_id)
     await site.runs.resume(folder, message.strip(), wishes)
     return folder
 
@@ -92,7 +92,7 @@ async def fork_run(site: WebSite, run_id: str, at: int | None, message: str) -> 
     """
     folder = await site.folder(run_id)
     key = await asyncio.to_thread(open_key, site.runs.plan.settings.state_dir)
-    forked = await fork(folder, at, datetime.now(UTC), key)
+    forked = await fork(folder, at, datetime.now(UTC), key, site.runs.workspace)
     if message.strip():
         await site.runs.resume(forked.folder, message.strip(), NO_WISHES)
     return forked.folder
@@ -105,7 +105,7 @@ async def decide_plan(site: WebSite, run_id: str, decision: PlanDecision) -> Pat
         NotFoundError: There is no such run.
         ToolError: No plan of it waits, or it could not be resumed.
     """
-    folder = await site.folder(run_id)
+    folder = await site.own_folder(run_id)
     await site.runs.resume(folder, "", Wishes(decision=decision))
     return folder
 

@@ -12,11 +12,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from explorer.observe.formatting import cost, counted, duration, one_line, plain, short_time, size, tokens
 from explorer.run.served import ServedRuns
-from explorer.schema.errors import NotFoundError, ToolError
+from explorer.schema.errors import ConfigError, NotFoundError, ToolError
 from explorer.schema.limits import DEFAULT_COST_USD
 from explorer.schema.version import __version__
 from explorer.server.feeds import RunFeed, RunFeeds
-from explorer.server.fleet_status import AskFleet
+from explorer.server.fleet_status import AskFleet, CopyOf
 from explorer.server.lookups import Lookups
 from explorer.server.overviews import Overviews
 from explorer.server.run_list import KeptLists
@@ -52,6 +52,8 @@ class WebSite:
     runs: ServedRuns
     fleet: AskFleet | None = None
     """Asks the fleet's database; None: there is no fleet."""
+    elsewhere: CopyOf | None = None
+    """Returns a copy of a run that the fleet's database has; None: there is no fleet."""
     feeds: RunFeeds = field(init=False)
     overviews: Overviews = field(default_factory=Overviews)
     lookups: Lookups = field(default_factory=Lookups)
@@ -78,9 +80,28 @@ class WebSite:
             NotFoundError: There is no such run.
         """
         try:
-            return await asyncio.to_thread(self.runs.folder_of, run_id)
+            return await asyncio.to_thread(self._folder_of, run_id)
         except ToolError as error:
             raise NotFoundError(f"there is no run {one_line(run_id, 120)!r}", hint="all runs are on /") from error
+
+    def _folder_of(self, run_id: str) -> Path:
+        copy = None if self.elsewhere is None or self.runs.owns(run_id) else self.elsewhere(run_id)
+        return copy or self.runs.folder_of(run_id)
+
+    async def own_folder(self, run_id: str) -> Path:
+        """Return the folder of a run that can be resumed here: not a copy of one of the fleet.
+
+        Raises:
+            NotFoundError: There is no such run.
+            ConfigError: A worker of the fleet continues it.
+        """
+        folder = await self.folder(run_id)
+        if folder.parent.resolve() != self.runs.workspace.resolve():
+            raise ConfigError(
+                f"run {folder.name} is in the fleet's database, and a worker of the fleet continues it",
+                hint="fork it, to ask it further in a new run",
+            )
+        return folder
 
     def clean(self, value: Any) -> Any:  # noqa: ANN401 - whatever JSON can be
         """Return a JSON value without any key, in names of fields and in texts."""

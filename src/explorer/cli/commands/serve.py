@@ -12,6 +12,7 @@ from explorer.cli.commands.catalog import check_team, named_tools
 from explorer.cli.commands.fleet import DATABASE_FILE, PACKAGE, open_queue
 from explorer.cli.commands.mcp_serve import WAIT, ServerEnding, read_flag
 from explorer.cli.commands.trust import settings_to_run
+from explorer.cli.runs_at_hand import OpenCopies
 from explorer.cli.screens.output import say
 from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.options import RunOptions
@@ -109,7 +110,8 @@ async def _serve(configuration: Configuration, options: ServeOptions, tools: lis
         tracing=lambda: tracing_to(configuration.settings, say),
     )
     runs = ServedRuns(plan)
-    site = build_site(runs, access, fleet_of(configuration.settings))
+    fleet, copies = fleet_of(configuration.settings), OpenCopies(configuration.settings)
+    site = build_site(runs, access, fleet, copies.of if fleet is not None else None)
     server = PageServer(listening, site, site.state.site.feeds.close)
     ended = ServerEnding(server.end)
     with ended.by_signals():
@@ -121,6 +123,7 @@ async def _serve(configuration: Configuration, options: ServeOptions, tools: lis
             await server.serve()
         finally:
             await runs.close()
+            copies.close()
     LastResort().begin(ended.code)
     return ended.code
 
