@@ -203,6 +203,47 @@ def test_unsupported_sentences_carry_a_mark() -> None:
     assert without_unsupported_marks(marked) == draft
 
 
+REPORTED = (
+    "Fees are too low to keep the pool open, said Ida Holm, who runs it.\n\nPeter Strand said the pool should close in "
+    'March. He wants a library there.\n\nWidth: 30 1/8 "\nDepth: 15 3/8 "\n\nLamp Alder - NEW\n\nFrom $599 a piece\n\n'
+    "Lamp Birk - NEW\n\nFrom $1,099 a piece\n\nThe town paid one and a half million euros. Ostrow pool had 410 guests "
+    "on Monday, Brandal pool had 620. Halden Line fell from 133rd to 168th, and Corvel Line rose from 40th to 21st."
+)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "verdict"),
+    [
+        ("Ida Holm said that fees are too low to keep the pool open [S1].", "unchecked"),
+        ("Peter Strand said that fees are too low to keep the pool open [S1].", "elsewhere"),
+        ("The pool should close in April, Peter Strand said [S1].", "elsewhere"),
+        ("The shelf is 30 1/8 inches wide, or about 76.5 cm [S1].", "supported"),
+        ("The shelf is 15 3/8 inches wide [S1].", "elsewhere"),
+        ("Lamp Birk costs $1,099 [S1].", "supported"),
+        ("Lamp Birk costs $599 [S1].", "elsewhere"),
+        ("Lamp Birk is $500 dearer than Lamp Alder [S1].", "unchecked"),
+        ("The town paid €1.5 million [S1].", "supported"),
+        ("Brandal pool had 210 guests more than Ostrow pool [S1].", "unchecked"),
+        ("Halden Line fell from 133rd to 168th [S1].", "supported"),
+        ("Corvel Line fell from 133rd to 168th [S1].", "elsewhere"),
+    ],
+)
+def test_reported_speech_lists_and_what_is_worked_out(sentence: str, verdict: str) -> None:
+    """Who said it without a quote, a line of a list under its name, a label, a rank, a number that two others give."""
+    (claim,) = check(sentence, {"S1": source("S1", REPORTED)}, {"S1": REPORTED}.get).claims
+    assert claim.verdict == verdict, claim.reason
+
+
+def test_a_line_below_a_title_is_about_what_it_names() -> None:
+    """The line of a story with its points names only who posted it, and is about the story of the title."""
+    title = "The Harbour Is Counting Night Trains and Ferry Accounts"
+    text = f"{title}\nhttps://news.example/a\n133 points, 85 comments, by Jim414, 2026-08-15T22:40:20Z\n"
+    story = source("S1", text).model_copy(update={"title": title, "author": "Jim414", "kind": "story"})
+    draft = f"- [{title}](https://news.example/a): 133 points and [85 comments](https://x.example/1), 2026-08-15 [S1]"
+    (claim,) = check(draft, {"S1": story}, {"S1": text}.get).claims
+    assert claim.verdict is Verdict.SUPPORTED, claim.reason
+
+
 def test_agreement_counts_what_both_decide() -> None:
     """What a judge leaves open, and what the rules leave open, is not compared."""
     verdicts = [Verdict.SUPPORTED, Verdict.ELSEWHERE, Verdict.SUPPORTED, Verdict.UNCHECKED, Verdict.SUPPORTED]
@@ -213,11 +254,14 @@ def test_agreement_counts_what_both_decide() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "least_found", "most_alarms"), [("dev", 0.9, 0.05), ("hard", 0.72, 0.05), ("heldout", 0.8, 0.12)]
+    ("name", "least_found", "most_alarms"),
+    [("dev", 0.9, 0.05), ("hard", 0.72, 0.05), ("heldout", 0.8, 0.1), ("realdev", 0.7, 0.05)],
 )
 def test_the_shares_of_the_sets(name: str, least_found: float, most_alarms: float) -> None:
     """The check does not fall behind the shares that docs/citation_check.md gives."""
     bench = _bench()
+    if name == "realdev" and not bench.DATA.is_dir():
+        pytest.skip(f"recordings are not here: {bench.DATA}")
     *_, false, true = bench.rows(bench.answers(name))
     assert false.alarms >= least_found * false.n
     assert true.alarms <= most_alarms * true.n

@@ -42,7 +42,7 @@ async def test_opinions_stand_beside_the_verdicts() -> None:
     assert [str(answer) for answer in judged.answers] == ["carried", "not_carried", "unclear", "None"]
     assert judged.counts == {"asked": 3, "carried": 1, "not_carried": 1, "unclear": 1}
     assert judged.usage.total_tokens == 360
-    assert [str(claim.verdict) for claim in check(DRAFT, SOURCES, TEXTS.get).claims][:2] == ["supported", "supported"]
+    assert [str(claim.verdict) for claim in check(DRAFT, SOURCES, TEXTS.get).claims][:2] == ["supported", "elsewhere"]
 
 
 async def test_what_the_judge_is_asked() -> None:

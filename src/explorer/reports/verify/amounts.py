@@ -109,8 +109,14 @@ def has_amount(claimed: Quantity, text: str, indexed: IndexedSource) -> Places:
             return Places(beside)
     exact = [one for one in same_amounts(claimed, indexed) if _fits(claimed, text, one, indexed)]
     if exact:
+        near = (one for one in rounded(claimed, text, indexed) if _fits(claimed, text, one, indexed))
+        exact = [*exact, *near]
         return Places("found", tuple(exact)) if _counts_the_same(claimed, text, exact, indexed) else Places("")
-    if _is_year(claimed, indexed) or (DOTTED.fullmatch(claimed.text) and release(claimed.text) in indexed.releases):
+    if (
+        _is_year(claimed, indexed)
+        or _is_day(claimed, text, indexed)
+        or (DOTTED.fullmatch(claimed.text) and release(claimed.text) in indexed.releases)
+    ):
         return Places("found")
     close = [one for one in rounded(claimed, text, indexed) if _fits(claimed, text, one, indexed)]
     if close:
@@ -144,9 +150,14 @@ def is_converted(claimed: Quantity, text: str, there: Quantity) -> bool:
     return abs(value - known) <= min(slack * value, max(_roundness(value)[1], slack * value / 5))
 
 
+def _measure(unit: str) -> Measure | None:
+    """Return what a unit measures; of one that may as well be money, `pounds`, the measure."""
+    return next((MEASURES[one] for one in unit.split("|") if one in MEASURES), None)
+
+
 def _in_unit(claimed: Quantity, there: Quantity) -> Fraction | None:
     """Return a source's number in the sentence's unit; None when that is not possible."""
-    mine, other, value = MEASURES.get(claimed.unit), MEASURES.get(there.unit), max(there.values)
+    mine, other, value = _measure(claimed.unit), _measure(there.unit), max(there.values)
     if CENT in {claimed.unit, there.unit} and {claimed.unit, there.unit} & WITH_CENTS:
         return value * 100 if claimed.unit == CENT else value / 100
     if mine is None or other is None:
@@ -179,16 +190,22 @@ def _fits(claimed: Quantity, text: str, there: Quantity, indexed: IndexedSource)
         return False
     if not claimed.unit and not there.unit:
         return True
+    if claimed.is_share and not there.unit:
+        return False
     if not there.unit:
-        return not counted(indexed.plain, there) and _may_have(claimed, there, indexed)
+        return not counted(indexed.plain, there) and _may_have(claimed, text, there, indexed)
     if not claimed.unit:
         return not counted(text, claimed)
     return _same_unit(claimed, there)
 
 
-def _may_have(claimed: Quantity, there: Quantity, indexed: IndexedSource) -> bool:
+OLD = re.compile(r"[- ]olds?\b")
+"""Behind an age, whose years a source need not name: `ages 10 to 12`."""
+
+
+def _may_have(claimed: Quantity, text: str, there: Quantity, indexed: IndexedSource) -> bool:
     """Return whether a bare number of the source can be meant with a unit: of a small one the unit must be near."""
-    if max(claimed.values) > FEW:
+    if max(claimed.values) > FEW or OLD.match(text, claimed.end):
         return True
     if _name_before(there, indexed.plain):
         return False
@@ -277,6 +294,16 @@ def _is_year(claimed: Quantity, indexed: IndexedSource) -> bool:
     if claimed.unit or len(claimed.values) != 1:
         return False
     return any(day.year == claimed.values[0] and not day.month for day in indexed.days)
+
+
+DAYS_BEHIND = re.compile(r" ?(?:and|to|until|-|und|bis|et|au) ?\d{1,2}\.? [A-Z]")
+"""The end of a range of days, with its month: `14 and 30 April`."""
+
+
+def _is_day(claimed: Quantity, text: str, indexed: IndexedSource) -> bool:
+    """Return whether a bare number is the first of two days, which the source has as a date of its own."""
+    is_first = not claimed.unit and DAYS_BEHIND.match(text, claimed.end) is not None
+    return is_first and any(day.day and day.day == claimed.values[0] for day in indexed.days)
 
 
 def instead(claimed: Quantity, sources: Iterator[IndexedSource]) -> str:

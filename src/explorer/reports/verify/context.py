@@ -6,27 +6,23 @@ or an opposite in a passage that otherwise says the same. With one sign only, no
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from explorer.reports.verify.calendar_dates import MONTHS, WEEKDAYS
-from explorer.reports.verify.figures import FILLER, Figures
+from explorer.reports.verify.figures import Figures
 from explorer.reports.verify.heads import other_head
 from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.numerals import CURRENCY_WORDS, MEASURES
 from explorer.reports.verify.order import is_turned
-from explorer.reports.verify.passages import Figure, Passages, Said, TermSet, key, language_of, terms_of
+from explorer.reports.verify.passages import GROUP, Figure, Passages, Said, language_of
 from explorer.reports.verify.plain import spaced
 from explorer.reports.verify.polarity import NEGATION, polarity
+from explorer.reports.verify.terms import key, terms_of
 from explorer.text.words import CJK_LETTER
 
-GROUP = re.compile(
-    r"(?<![\w.])[A-Z][\w'-]*(?: (?:(?:of|the|de|von|van|&) )?[A-Z\d][\w'-]*)*|(?<!\d)\d+[号期版代季届號]线?"
-)
 LEAST_SHARED = 0.5
 LEAST_ALIKE = 0.6
-LEAST_SAME = 0.75
 LEAST_BESIDE = 0.3
 NEAR_SENTENCES = 2
 MAX_POSTINGS = 40
@@ -34,9 +30,15 @@ MAX_POSTINGS = 40
 MIN_TERMS = 2
 OTHER = "says it of something else"
 TURNED = "says it the other way round"
+MIN_MONTH = 3
 BEHIND_CHARS = 30
+ELLIPTIC = re.compile(r" (?:more|fewer|less|higher|lower|up|down)\b")
+"""Behind a figure that counts what the one before it counts."""
 BEHIND_END = re.compile(r"[.,;:()\n，。；、]|\b(?:and|in|on|at|by|from|to|und|et)\b")
 YEAR = re.compile(r"(?<![\d.,])(?:1[5-9]|20)\d\d(?![\d%]|[.,]\d)")
+BARE_MONTH = re.compile(
+    rf"(?<!\d )(?<!\d\. )\b({'|'.join(one.title() for one in MONTHS if len(one) > MIN_MONTH)})\b(?! \d\d?\b)"
+)
 COMPARED = re.compile(r"\b(?:since|than|compared|from|seit|depuis|als|gegenüber)\b|[比较較]", re.IGNORECASE)
 """Words before a year with which another one is compared."""
 CLAUSE = re.compile(
@@ -57,6 +59,8 @@ OF_SUBJECTS = frozenset(["said", "says", "by", "while", "and", "but"])
 PRONOUN_BEFORE = re.compile(
     r"\W*(?:it|he|she|they|this|these|those|its|his|her|their|er|sie|es|il|elle)\b", re.IGNORECASE
 )
+PRONOUN_SUBJECT = re.compile(r"\b(?:he|she)\b")
+"""Somebody who was named before."""
 OF_BEFORE = re.compile(
     r"\W*(?:it|he|she|they|this|that|these|those|its|his|her|their|er|sie|es|il|elle|the)\b", re.IGNORECASE
 )
@@ -105,6 +109,15 @@ def is_titled(text: str, indexed: IndexedSource) -> bool:
     return len(title.split()) >= TITLE_WORDS and spaced(title) in spaced(text)
 
 
+def closeness(claim: ClaimText, span: tuple[int, int], place: Figure, indexed: IndexedSource) -> float:
+    """Return how much a place of a figure shares with a sentence: the words of its own clauses count twice."""
+    there = indexed.passages
+    if place.start >= len(there.text):
+        return 0
+    said, known = claim.passages.said_of(*span).words, there.said_of(place.start, place.end)
+    return len(said & known.words) + len(said & known.own)
+
+
 def conflict_at(claim: ClaimText, span: tuple[int, int], place: Figure, indexed: IndexedSource) -> Conflict | None:
     """Return what speaks against a figure of the sentence being this one of the source; None when nothing plain does.
 
@@ -115,30 +128,46 @@ def conflict_at(claim: ClaimText, span: tuple[int, int], place: Figure, indexed:
         indexed: The source.
     """
     there = indexed.passages
-    if place.start >= len(there.text) or is_verbatim(claim.text, indexed):
+    if place.start >= len(there.text) or is_verbatim(claim.text, indexed) or _is_listed(place, there):
         return None
     said, known = claim.passages.said_of(*span), there.said_of(place.start, place.end)
     shown = _at(place.start, there)
-    is_whole = there.terms[there.number_at(place.start)].words <= terms_of(claim.text).words
+    whole = there.terms[there.number_at(place.start)].words
+    is_whole = len(whole) >= MIN_TERMS and whole <= terms_of(claim.text).words
     rival = _better(claim, said, known, place, there) or _beside(claim, span, known, place, there)
     if rival is not None and not is_whole and not is_titled(claim.text, indexed):
         return Conflict(OTHER, (shown, _at(rival.start, there)))
     region, mine = there.text[known.start : known.end], claim.text[said.start : said.end]
-    if _other_year(mine, region, claim.text[slice(*span)]):
+    if _other_year(mine, region, claim.text[slice(*span)]) or other_month(mine, region):
         return Conflict("says it of another time", (shown,))
     if not is_comparable(claim, indexed):
         return None
     mine = claim.text[said.named_from : said.end]
-    return _swapped(mine, said, known, there) or _other_head(claim.text, there) or _turned(claim, said, known, there)
+    return (
+        _swapped(mine, said, known, there)
+        or other_head_conflict(claim.text, there)
+        or _turned(claim, said, known, there)
+    )
+
+
+def _is_listed(place: Figure, there: Passages) -> bool:
+    """Return whether a figure is one of a list of figures, `71, 70 and 69 percent`, whose names stand in another."""
+    before, behind = there.text[max(0, place.start - LIST_CHARS) : place.start], there.text[place.end :][:LIST_CHARS]
+    return bool(LIST_BEFORE.search(before) or LIST_BEHIND.match(behind))
+
+
+LIST_CHARS = 10
+LIST_BEFORE = re.compile(r"\d%?(?:, (?:and )?| and )[$€£]?$")
+LIST_BEHIND = re.compile(r"%?, (?:and )?[$€£]?\d+%?(?:,| and)")
 
 
 def _turned(claim: ClaimText, said: Said, known: Said, there: Passages) -> Conflict | None:
     """Return what is the other way round in a passage with the same figure."""
     shown = _at(known.start, there)
-    if is_turned(claim.text, _groups(claim.text, there), shown, _groups(shown, there)):
+    if is_turned(claim.text, groups(claim.text, there), shown, groups(shown, there)):
         return Conflict(TURNED, (shown,))
     why = _contrary(claim.passages, said, there, known)
-    is_so = why and not _is_converse(claim.text, shown)
+    is_so = why and not is_converse(claim.text, shown)
     return Conflict(f"says the opposite ({why})", (shown,)) if is_so else None
 
 
@@ -150,10 +179,10 @@ def _contrary(claimed: Passages, said: Said, there: Passages, known: Said) -> st
         return why if said.words & known.words else ""
     own = said.own - said.names
     is_same = len(own & known.own) >= max(1, LEAST_SHARED * len(own))
-    return why if is_same and (_negates(mine, known.words) or _negates(region, said.words)) else ""
+    return why if is_same and (negates(mine, known.words) or negates(region, said.words)) else ""
 
 
-def _negates(text: str, words: frozenset[str]) -> bool:
+def negates(text: str, words: frozenset[str]) -> bool:
     """Return whether what a text negates is what the other one says.
 
     Not in `..., which nobody reads`, nor in `Bed 1 is not there yet, for its beans are in flower`: the words after the
@@ -183,18 +212,57 @@ def _better(claim: ClaimText, said: Said, known: Said, place: Figure, there: Pas
     missing = {term for term in said.words - known.words if term in there.index}
     if not missing or PRONOUN_BEFORE.match(claim.text):
         return None
+    is_of_named = PRONOUN_BEFORE.match(_at(place.start, there)) and not known.names.isdisjoint(said.words)
     number = there.number_at(place.start)
     values = {one.value for one in claim.passages.figures}
+    # Of a line of a list, what the list has no word for says nothing.
+    is_line = there.is_line(number)
+    least = LEAST_SHARED * (sum(term in there.index for term in said.words) if is_line else len(said.words))
     for rival in _rivals(missing, place, there):
         other = there.said_of(rival.start, rival.end)
         theirs = said.words & other.words
         gained = theirs - shared
-        is_near = abs(there.number_at(rival.start) - number) <= NEAR_SENTENCES
+        if is_of_named and there.number_at(rival.start) != number:
+            continue
+        its = there.number_at(rival.start)
+        is_near = abs(its - number) <= NEAR_SENTENCES or (is_line and there.is_line(its))
         is_whole = len(theirs) == len(said.words) >= MIN_TERMS
-        is_plain = len(theirs) >= LEAST_SHARED * len(said.words) and rival.value not in values
-        if is_plain and shared <= theirs and (is_whole or gained & (gained if is_near else there.known_names)):
+        is_plain = len(theirs) >= least and rival.value not in values
+        if _is_labelled(said, place, rival, there) and rival.value not in values:
+            return rival
+        if _is_resumed(said, known, other, there) and is_near and rival.value not in values:
+            return rival
+        if is_plain and shared <= theirs and (is_whole or (gained if is_near else _far(gained, there))):
             return rival
     return None
+
+
+def _far(gained: frozenset[str], there: Passages) -> bool:
+    """Return whether words are enough for a figure that is far away: a name, and more."""
+    return len(gained) >= MIN_TERMS and bool(gained & there.known_names)
+
+
+def _is_labelled(said: Said, place: Figure, rival: Figure, there: Passages) -> bool:
+    """Return whether the lines of two figures have labels, and the sentence names the other one: `Width: 30 inches`."""
+    mine, its = there.label(place.start), there.label(rival.start)
+    return bool(its & said.words) and not mine & said.words and not said.words & there.said_of(*place[:2]).own
+
+
+def _is_resumed(said: Said, known: Said, other: Said, there: Passages) -> bool:
+    """Return whether another figure has who and what of a sentence, and this one only its subject, named just before.
+
+    `Nvidia joined the partnership in March`, after `Microsoft launched the partnership in September`.
+    """
+    gained = (said.own & other.own) - known.words
+    lost = (said.own & known.own) - other.words
+    number = there.number_at(other.start)
+    before = frozenset[str]().union(*(there.terms[one].words for one in range(max(0, number - NEAR_SENTENCES), number)))
+    return (
+        len(gained) >= MIN_TERMS
+        and bool(gained & there.known_names)
+        and bool(gained - there.known_names)
+        and (lost <= before)
+    )
 
 
 def _beside(claim: ClaimText, span: tuple[int, int], known: Said, place: Figure, there: Passages) -> Figure | None:
@@ -206,15 +274,20 @@ def _beside(claim: ClaimText, span: tuple[int, int], known: Said, place: Figure,
     mine, its = _behind(claim.passages, span[1]), _behind(there, place.end)
     values = {one.value for one in claim.passages.figures}
     for rival in _around(place, there):
-        if rival.value in values:
+        if rival.value in values or ELLIPTIC.match(there.text, place.end):
             continue
         theirs, other = _behind(there, rival.end), there.said_of(rival.start, rival.end)
+        if said.words & there.known_names & known.own - other.words:
+            continue
         gained = (mine & theirs) - known.own
+        is_here = there.number_at(rival.start) == there.number_at(place.start)
+        if is_here and its and theirs and theirs <= said.words and not its & said.words and not mine:
+            return rival
         if gained and its - said.words and mine & its <= theirs:
             return rival
-        is_here = there.number_at(rival.start) == there.number_at(place.start)
         is_other = is_here and not said.own & known.own and len(known.own) >= MIN_TERMS
-        if is_other and MIN_TERMS <= len(said.own & other.own) >= LEAST_ALIKE * len(said.own):
+        alike = said.own & other.own
+        if is_other and alike - there.known_names and MIN_TERMS <= len(alike) >= LEAST_ALIKE * len(said.own):
             return rival
     return None
 
@@ -244,8 +317,15 @@ def _other_year(claimed: str, region: str, figure: str) -> bool:
     return bool(mine and its and not mine & its)
 
 
+def other_month(claimed: str, region: str) -> bool:
+    """Return whether two stretches name months without a day, and no month is in both."""
+    mine, its = ({MONTHS[one.lower()] for one in BARE_MONTH.findall(text)} for text in (claimed, region))
+    return bool(mine and its and not mine & its)
+
+
 def _rivals(missing: Iterable[str], place: Figure, there: Passages) -> Iterator[Figure]:
-    numbers = {number for term in missing for number in there.index[term][:MAX_POSTINGS]}
+    named = {number for term in missing for number in there.index[term][:MAX_POSTINGS]}
+    numbers = named | {line for number in named for line in there.lines_under(number)}
     for number in sorted(numbers, key=lambda one: abs(one - there.number_at(place.start))):
         for one in there.figures_in(*there.span(number)):
             if one.unit == place.unit and one.value != place.value:
@@ -254,30 +334,41 @@ def _rivals(missing: Iterable[str], place: Figure, there: Passages) -> Iterator[
 
 def _swapped(claimed: str, said: Said, known: Said, there: Passages) -> Conflict | None:
     """Return what speaks against the name at a figure: it is missing there, and another is in its place."""
+    if PRONOUN_SUBJECT.search(there.text, known.start, known.end):
+        return None
     names = said.words & there.known_names
     rest = {one for one in said.words - names if not one[0].isdigit()}
     if not names or len(rest & known.words) < LEAST_BESIDE * len(rest):
         return None
-    found = _other_subject(claimed, there.text[known.named_from : known.end], known.words, said.words, there)
+    # `This furniture` is what the text is about, not who was named last.
+    start = known.start if PRONOUN_BEFORE.match(_at(known.start, there)) else known.named_from
+    words = known.words
+    if there.is_line(there.number_at(known.start)):  # a line of a list is about what the title names, if it names it
+        words |= there.title
+    found = other_subject(claimed, there.text[start : known.end], words, said.words, there)
     return None if found is None else Conflict(OTHER, (_at(known.start, there), there.sentence(found)))
 
 
-def _other_subject(
+def other_subject(
     claimed: str, region: str, around: frozenset[str], words: frozenset[str], there: Passages
 ) -> int | None:
     """Return a sentence with a name of the claim's that is missing here, where another name is."""
     is_spoken = SAYS.search(claimed) is not None
     extra = [
         _role(region, place)
-        for place, group in _groups(region, there)
-        if not group & words and (is_spoken or not SAYS.match(region, _end(region, place)))
+        for place, group in groups(region, there)
+        if not (group - there.generic or group) & words and (is_spoken or not SAYS.match(region, _end(region, place)))
     ]
-    for place, group in _groups(claimed, there):
+    for place, group in groups(claimed, there):
         role = _role(claimed, place)
-        if group & around or role not in extra or (role == SUBJECT and PRONOUN_BEFORE.match(region)):
+        if (
+            (group - there.generic or group) & around
+            or role not in extra
+            or (role == SUBJECT and PRONOUN_BEFORE.match(region))
+        ):
             continue
         # What the title names may be what the whole text is about, and need no name.
-        if (role == SUBJECT and not OF_BEFORE.match(region)) or not group <= there.terms[0].words:
+        if (role == SUBJECT and not OF_BEFORE.match(region)) or not group <= there.title:
             return there.index[min(group)][0]
     return None
 
@@ -294,7 +385,7 @@ def _end(text: str, place: int) -> int:
     return found.end() if found else place
 
 
-def _groups(text: str, there: Passages) -> list[tuple[int, frozenset[str]]]:
+def groups(text: str, there: Passages) -> list[tuple[int, frozenset[str]]]:
     """Names that the source knows, each as its place and its words."""
     found: list[tuple[int, frozenset[str]]] = []
     for group in GROUP.finditer(text):
@@ -304,7 +395,7 @@ def _groups(text: str, there: Passages) -> list[tuple[int, frozenset[str]]]:
     return found
 
 
-def _is_converse(claimed: str, source: str) -> bool:
+def is_converse(claimed: str, source: str) -> bool:
     """Return whether two comparisons name the same things in another order: A is more than B, B is less than A."""
     names = [
         [key(found[0]) for found in re.finditer(r"[A-Z][\w'-]+", text) if found[0].lower() not in {"the", "in"}]
@@ -314,102 +405,9 @@ def _is_converse(claimed: str, source: str) -> bool:
     return len(shared[0]) >= MIN_TERMS and shared[0] != shared[1]
 
 
-def statement_conflict(claim: ClaimText, sources: Sequence[IndexedSource]) -> tuple[str, Conflict] | None:
-    """Return what speaks against a sentence without figures, and in which source.
-
-    Only the passages that share most of its words are compared; that there is none says nothing.
-    """
-    if FILLER in claim.text:
-        return None
-    terms = terms_of(claim.text)
-    terms = terms if claim.language != "de" else TermSet(terms.words, frozenset())
-    for indexed in sources:
-        if is_comparable(claim, indexed) and not is_verbatim(claim.text, indexed):
-            rules = (_opposite, _other_name, _turned_round)
-            found = next((found for rule in rules if (found := rule(claim.text, terms, indexed.passages))), None)
-            found = found or _other_head(claim.text, indexed.passages)
-            if found is not None:
-                return indexed.source.id, found
-    return None
-
-
-def _ranked(words: Iterable[str], there: Passages) -> tuple[int, list[int]]:
-    """Return how many of some words the best sentences share, and these sentences."""
-    counts: Counter[int] = Counter()
-    for word in words:
-        counts.update(there.index.get(word, ())[:MAX_POSTINGS])
-    best = max(counts.values(), default=0)
-    return best, [number for number, count in counts.items() if count == best]
-
-
-def _opposite(text: str, terms: TermSet, there: Passages) -> Conflict | None:
-    best, numbers = _ranked(terms.words, there)
-    if best < max(MIN_TERMS, LEAST_ALIKE * len(terms.words)):
-        return None
-    reasons = [_contradiction(text, terms.words, number, there) for number in numbers]
-    if all(reasons) and not _is_converse(text, there.sentence(numbers[0])):
-        return Conflict(f"says the opposite ({reasons[0]})", (there.sentence(numbers[0]),))
-    return None
-
-
-def _contradiction(text: str, words: frozenset[str], number: int, there: Passages) -> str:
-    """Return how a statement contradicts a sentence of the source; empty when it does not."""
-    mine, region = polarity(text), _region(words, number, there)
-    why = mine.contradicts(there.polarity(*there.span(number)))
-    why = why and mine.contradicts(there.polarity(*region))
-    known = terms_of(there.text, *region).words
-    if why == "negation" and len(words & known) < LEAST_SHARED * len(known):
-        return ""
-    sentence = there.sentence(number)
-    if why == "negation" and not (_negates(text, there.terms[number].words) or _negates(sentence, words)):
-        return ""
-    return why
-
-
-def _region(words: frozenset[str], number: int, there: Passages) -> tuple[int, int]:
-    """Return where the clauses of a sentence are, from the first to the last that shares a word."""
-    shared = [one for one in there.clauses(number) if terms_of(there.text, one.start, one.end).words & words]
-    return (shared[0].start, shared[-1].end) if shared else there.span(number)
-
-
-def _other_name(text: str, terms: TermSet, there: Passages) -> Conflict | None:
-    """Return what speaks against a name of a statement: passages that say all the rest, of another one."""
-    for _, group in _groups(text, there):
-        rest = terms.words - group
-        best, numbers = _ranked(rest, there)
-        if best < max(MIN_TERMS, LEAST_SAME * len(rest)):
-            continue
-        regions = [_region(rest, number, there) for number in numbers]
-        found = [_named_otherwise(text, terms.words, region, there) for region in regions]
-        # Who doubts what another one says is no other one in his place.
-        is_denied = polarity(text).is_denial and not any(there.polarity(*region).is_denial for region in regions)
-        if None not in found and not is_denied:
-            return Conflict(OTHER, (there.sentence(numbers[0]), there.sentence(found[0] or 0)))
-    return None
-
-
-def _turned_round(text: str, terms: TermSet, there: Passages) -> Conflict | None:
-    """Return a passage that says the same of the same two the other way round."""
-    best, numbers = _ranked(terms.words, there)
-    if best < max(MIN_TERMS, LEAST_SHARED * len(terms.words)):
-        return None
-    for number in numbers:
-        sentence = there.sentence(number)
-        if not is_turned(text, _groups(text, there), sentence, _groups(sentence, there)):
-            return None
-    return Conflict(TURNED, (there.sentence(numbers[0]),))
-
-
-def _other_head(text: str, there: Passages) -> Conflict | None:
+def other_head_conflict(text: str, there: Passages) -> Conflict | None:
+    """Return what speaks against the subject of a Chinese or Japanese sentence."""
     number = other_head(text, there) if CJK_LETTER.search(text) else None
     if number is None or polarity(text).is_denial != there.polarity(*there.span(number)).is_denial:
         return None
     return Conflict(OTHER, (there.sentence(number),))
-
-
-def _named_otherwise(text: str, words: frozenset[str], region: tuple[int, int], there: Passages) -> int | None:
-    number = there.number_at(region[0])
-    start = there.named_from(number, region[0])
-    own = terms_of(there.text, start, region[1])
-    before = there.terms[number - 1].words if number and not own.names & there.known_names else frozenset[str]()
-    return _other_subject(text, there.text[start : region[1]], own.words | before, words, there)

@@ -7,14 +7,20 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from fractions import Fraction
+from itertools import combinations
+from typing import Protocol
 
 from explorer.reports.verify.figures import Quantity
 from explorer.reports.verify.indexed_source import IndexedSource
-from explorer.reports.verify.numerals import MEASURES, PERCENT
+from explorer.reports.verify.numerals import MEASURES, PERCENT, POINTS_OF_PERCENT
+from explorer.reports.verify.terms import terms_of
 
 OWN_COUNT = "a count of the writer's own"
 OF_READ = "a count of what was read"
 OF_TEXT = "a counter of the text"
+AN_ORDINAL = "an ordinal"
+A_PLACE = "a place in a list"
+RANKS = (AN_ORDINAL, A_PLACE)
 COUNTED = (OWN_COUNT, OF_READ, OF_TEXT)
 """Found only where the source counts the same things; a number that happens to be there proves nothing."""
 FEW_COUNTED = 12
@@ -79,6 +85,20 @@ PAIR = 2
 YEARS = frozenset(["years", "year", "Jahre", "Jahren", "年", "ans", "années"])
 
 
+class Placed(Protocol):
+    """What has a place in a text."""
+
+    @property
+    def start(self) -> int:
+        """Where it begins."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        ...
+
+
 def own_count(one: Quantity, text: str) -> str:
     """Return why a number is the writer's own counting; empty when that is not plain."""
     value = max(one.values)
@@ -86,9 +106,9 @@ def own_count(one: Quantity, text: str) -> str:
     if COUNTER.fullmatch(text[max(0, one.start - 1) : one.end + 1]) or _is_counter(one, text):
         return OF_TEXT
     if ORDINAL.match(behind) or (DECADE.match(behind) and value >= FEW_COUNTED):
-        return "an ordinal"
+        return AN_ORDINAL
     if value <= MANY_LISTED and RANK_BEFORE.search(before):
-        return "a place in a list"
+        return A_PLACE
     if value <= MANY_LISTED and any(
         found.start() <= one.start and one.end <= found.end() for found in _listed(text, one.start)
     ):
@@ -103,6 +123,11 @@ def own_count(one: Quantity, text: str) -> str:
         is_of_those or is_known_set or COUNTS.match(" " + rest.lstrip(" -")) or COUNTS_HERE.match(rest.lstrip())
     )
     return OWN_COUNT if is_counted else ""
+
+
+def is_rank(one: Placed, text: str) -> bool:
+    """Return whether a number of a source is an ordinal or a place in a list: `133rd`, `No. 11`."""
+    return bool(ORDINAL.match(text, one.end) or RANK_BEFORE.search(text[max(0, one.start - 24) : one.start]))
 
 
 def _is_counter(one: Quantity, text: str) -> bool:
@@ -164,6 +189,77 @@ def part_of_whole(one: Quantity, beside: Sequence[Quantity], indexed: IndexedSou
             is_part = part.is_share and max(one.values) == max(whole.values) * max(part.values) / 100
             if is_part and one.unit in {"", whole.unit}:
                 return f"worked out from {whole.text} and {part.text}"
+    return ""
+
+
+MAX_ALIKE = 8
+"""Figures of one unit in a source; of more, those count whose words are the sentence's."""
+MAX_POOL = 14
+LEAST_DIGITS = 2
+"""Of a number that a longer list of figures could give by chance."""
+FEW_ALIKE = 5
+LONG_DIGITS = 3
+RATIO_SHARE = Fraction(5, 100)
+DERIVED = re.compile(
+    r"\b(?:than|more|less|fewer|ahead|behind|difference|gap|places|totals?|altogether|together|sum|combined|both|makes"
+    r"|climb\w*|rose|fell|gain\w*|lost|dropp\w*|higher|lower|between|mehr|weniger|zusammen|insgesamt|plus|moins|total)\b"
+    r"|[多少差]|合[计計]|一共|共计"
+)
+"""Words of a sum or a difference; a shorter figure without one is none."""
+
+
+def _is_telling(value: Fraction, text: str, figures: int) -> bool:
+    """Return whether a number is hardly the sum or the difference of two of so many figures by chance."""
+    digits = len(str(value.numerator).strip("0")) if value.denominator == 1 else LEAST_DIGITS
+    is_derived = digits >= LONG_DIGITS or DERIVED.search(text) is not None
+    return is_derived and figures <= MAX_POOL and (digits >= LEAST_DIGITS or figures <= FEW_ALIKE)
+
+
+def from_source(one: Quantity, text: str, indexed: IndexedSource) -> str:
+    """Return how a number is worked out from two of a source's: sum, difference, ratio, part; empty when it is not.
+
+    The two have to be said of what the sentence speaks of, unless the source has few figures of their unit.
+    """
+    is_ratio = MEASURES.get(one.unit, MEASURES["s"]).of == "times"
+    unit = PERCENT if one.unit == POINTS_OF_PERCENT else one.unit
+    pool = [other for other in indexed.quantities if (is_ratio or other.unit == unit) and not other.is_share]
+    pool = pool if len(pool) <= MAX_ALIKE else _spoken_of(pool, text, indexed)
+    # The difference of two percentages is given in points.
+    if one.unit == PERCENT or (one.is_word and not is_ratio):
+        return ""
+    if is_ratio or _is_telling(max(one.values), text, len(pool)):
+        for first, second in combinations(pool[:MAX_POOL], PAIR):
+            if first.unit == second.unit and _is_of_two(one, first, second, is_ratio=is_ratio):
+                return f"worked out from {first.text} and {second.text} of {indexed.source.id}"
+    return _part_there(one, indexed)
+
+
+def _spoken_of(pool: Sequence[Quantity], text: str, indexed: IndexedSource) -> list[Quantity]:
+    """Return the figures whose clauses share most words with a sentence, each value once."""
+    words = terms_of(text).words
+    shared = [(len(words & indexed.passages.said_of(other.start, other.end).words), other) for other in pool]
+    best = max((count for count, _ in shared), default=0)
+    return list({max(other.values): other for count, other in shared if count and count == best}.values())
+
+
+def _is_of_two(one: Quantity, first: Quantity, second: Quantity, *, is_ratio: bool) -> bool:
+    larger, smaller = sorted((max(first.values), max(second.values)), reverse=True)
+    value = max(one.values)
+    if is_ratio:
+        return smaller > 0 and abs(value - larger / smaller) <= RATIO_SHARE * value
+    return any(_equals(value / one.scale, known / one.scale, one) for known in (larger + smaller, larger - smaller))
+
+
+def _part_there(one: Quantity, indexed: IndexedSource) -> str:
+    """Return how a number is the percentage that a sentence of the source gives of another number of it."""
+    there, value = indexed.passages, max(one.values)
+    for share in indexed.quantities:
+        if share.unit != PERCENT or not max(share.values):
+            continue
+        whole = value * 100 / max(share.values)
+        for other in indexed.by_value.get(whole, ()):
+            if other.unit == one.unit and there.number_at(other.start) == there.number_at(share.start):
+                return f"worked out from {share.text} and {other.text} of {indexed.source.id}"
     return ""
 
 

@@ -13,6 +13,7 @@ from explorer.reports.verify.claims import Kind
 from explorer.reports.verify.numerals import (
     AMBIGUOUS,
     BASIS_POINTS,
+    CHINESE_DIGITS,
     CLOSE_ONLY,
     CURRENCY_SIGNS,
     CURRENCY_WORDS,
@@ -101,7 +102,7 @@ ONE_AND = re.compile(rf"\ban?(?= (?:year|week|day|hour|minute|foot) and (?:\d|(?
 JOINED = re.compile(r",? ?(?:and |und |et )?")
 """Between the parts of a number in two units."""
 PARTS_OF_HUNDRED = re.compile(r"百分之(?=[\d零\u3007一二两三四五六七八九十])")
-TENTHS = re.compile(r"([一二三四五六七八九])成(?![为為员員功本果立长熟人就交都])")
+TENTHS = re.compile(r"([一二两三四五六七八九])成(?![为為员員功本果立长熟人就交都])")
 
 
 def quantities(text: str, *, is_dotted: bool = False) -> list[Quantity]:
@@ -208,7 +209,7 @@ def _part(text: str, one: WrittenShare) -> Quantity:
 def _tenths(text: str) -> Iterator[Quantity]:
     """三成: thirty per cent."""
     for match in TENTHS.finditer(text):
-        value = Fraction(10 * ("一二三四五六七八九".index(match[1]) + 1))
+        value = Fraction(10 * CHINESE_DIGITS[match[1]])
         yield Quantity(match.start(), match.end(), match[0], "percentage", (value,), "%")
 
 
@@ -217,7 +218,9 @@ def _ranges(text: str, found: list[Quantity]) -> list[Quantity]:
     whole = list(found)
     for place, (one, other) in enumerate(pairwise(found)):
         if one.end <= other.start and BETWEEN.fullmatch(text[one.end : other.start]):
+            is_one_kind = not one.unit or not other.unit or one.unit == other.unit
             scaled = tuple(value * other.scale for value in one.values) if one.scale == 1 < other.scale else ()
+            scaled = scaled if is_one_kind else ()
             whole[place] = _shared(whole[place], other, scaled)
             whole[place + 1] = _shared(other, whole[place], ())
     return whole

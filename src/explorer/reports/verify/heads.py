@@ -6,7 +6,8 @@ the source begins with it, too. The clause that says the rest has to have it, or
 
 import re
 
-from explorer.reports.verify.passages import Passages, terms_of
+from explorer.reports.verify.passages import Passages
+from explorer.reports.verify.terms import terms_of
 from explorer.text.words import HAN, HIRAGANA, KATAKANA
 
 NO_HEAD = re.compile(

@@ -7,9 +7,24 @@ from fractions import Fraction
 
 from explorer.reports.verify.amounts import Places, counts_there, has_amount, instead
 from explorer.reports.verify.calendar_dates import Day, fits, utc_minutes
-from explorer.reports.verify.claims import Finding, Kind, Verdict
-from explorer.reports.verify.context import ClaimText, Conflict, claim_text, conflict_at, statement_conflict
-from explorer.reports.verify.derived import COUNTED, own_count, part_of_whole, post_facts, worked_out
+from explorer.reports.verify.claims import FAULTS, Finding, Kind, Verdict
+from explorer.reports.verify.context import (
+    ClaimText,
+    Conflict,
+    claim_text,
+    closeness,
+    conflict_at,
+)
+from explorer.reports.verify.derived import (
+    COUNTED,
+    RANKS,
+    from_source,
+    is_rank,
+    own_count,
+    part_of_whole,
+    post_facts,
+    worked_out,
+)
 from explorer.reports.verify.figures import (
     FILLER,
     Figures,
@@ -25,8 +40,10 @@ from explorer.reports.verify.indexed_source import ZONE_CHARS, IndexedSource
 from explorer.reports.verify.passages import Figure, figure_of, is_label
 from explorer.reports.verify.plain import plain, words
 from explorer.reports.verify.quotations import has_quote, is_translated, likeness
+from explorer.reports.verify.reported import report_conflict
 from explorer.reports.verify.sentences import Quote, Sentence, is_short, quotes
 from explorer.reports.verify.speakers import speaker_conflict
+from explorer.reports.verify.statements import statement_conflict
 from explorer.text.words import HAN
 
 ATTRIBUTION = re.compile(rf"\n\s*(?:—|–|-{{1,2}})\s*\S.{{0,80}}$|\s+(?:—|–|--)\s*[A-Z@{HAN}][^.!?]{{0,60}}$")
@@ -309,7 +326,11 @@ def _amounts(part: SentencePart, cited: Cited) -> list[LookupOutcome]:
         by_source = {indexed.source.id: (indexed, has(one, part.text, indexed)) for indexed in cited.all}
         source, how = cited.first(lambda indexed, by_source=by_source: by_source[indexed.source.id][1].how)
         if source:
-            places = () if own or is_label(one, part.text) else _places(by_source.values())
+            places = _places(by_source.values())
+            if own in RANKS:
+                places = tuple(pair for pair in places if is_rank(pair[1], pair[0].plain))
+            elif own or is_label(one, part.text):
+                places = ()
             outcomes[one.start] = replace(
                 found(one.kind, one.text, source, how), span=(one.start, one.end), places=places
             )
@@ -333,6 +354,7 @@ def _absent(one: Quantity, part: SentencePart, cited: Cited, known: Sequence[Qua
     clocks, years = [clock for _, clock in part.figures.times], {dated.day.year for dated in part.figures.dates}
     why = own_count(one, part.text) or worked_out(one, known, clocks, sorted(years - {0}))
     why = why or next((why for indexed in cited.all if (why := part_of_whole(one, known, indexed))), "")
+    why = why or next((why for indexed in cited.all if (why := from_source(one, part.text, indexed))), "")
     if why:
         return unchecked(one.kind, one.text, why, is_own=True)
     for indexed in cited.all:
@@ -368,23 +390,44 @@ def _in_context(part: SentencePart, answers: list[LookupOutcome], cited: Cited) 
     """Look whether what was found is said of the same in the sources, and the same way round."""
     claim = claim_text(part.text, part.figures)
     checked = [_same_subject(claim, answer) for answer in answers]
-    if not any(answer.places or answer.finding.verdict is Verdict.NOT_FOUND for answer in answers):
-        against = statement_conflict(claim, cited.all)
+    if not any(answer.finding.verdict in FAULTS for answer in checked):
+        places = [indexed.passages.said_of(one.start, one.end).own for a in answers for indexed, one in a.places]
+        around = frozenset[str]().union(*places) if places else None
+        against = statement_conflict(claim, cited.all, around)
+        against = against or _reported_otherwise(claim, cited)
         if against is not None:
             checked.append(elsewhere("statement", " ".join(part.text.split()), *against))
     return checked
+
+
+def _reported_otherwise(claim: ClaimText, cited: Cited) -> tuple[str, Conflict] | None:
+    """Return what speaks against the speaker of a reported statement, and in which source; None when one agrees."""
+    found = [(one.source.id, report_conflict(claim.text, one.passages)) for one in cited.all]
+    conflicts = [(source, conflict) for source, conflict in found if conflict is not None]
+    return conflicts[0] if len(conflicts) == len(found) == 1 else None
 
 
 def _same_subject(claim: ClaimText, answer: LookupOutcome) -> LookupOutcome:
     if not answer.places or len(answer.places) > MAX_PLACES:
         return answer
     conflict: Conflict | None = None
-    for indexed, place in answer.places:
+    for indexed, place in _nearest(claim, answer):
         conflict = conflict_at(claim, answer.span, place, indexed)
         if conflict is None:
             return answer
     finding = answer.finding
     return elsewhere(finding.kind, finding.text, answer.places[-1][0].source.id, conflict) if conflict else answer
+
+
+LEAST_NEAR = 0.6
+"""Of the words that the best place of a figure shares with the sentence; a place with fewer proves nothing."""
+
+
+def _nearest(claim: ClaimText, answer: LookupOutcome) -> list[tuple[IndexedSource, Figure]]:
+    """Return the places of a figure that share about as much with the sentence as the best of them."""
+    shared = [closeness(claim, answer.span, place, indexed) for indexed, place in answer.places]
+    least = LEAST_NEAR * max(shared)
+    return [one for one, count in zip(answer.places, shared, strict=True) if count >= least]
 
 
 def _in_tail(outcome: LookupOutcome) -> LookupOutcome:

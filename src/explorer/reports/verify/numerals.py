@@ -72,6 +72,7 @@ _MEASURES: Mapping[str, Mapping[str, int]] = {
         "min mins minute minutes 分钟 分鐘 分間 Minuten": 60 * 10**9,
         "h hr hrs hour hours 小时 小時 个小时 個小時 時間 Stunden heures": 3600 * 10**9,
         "day days 天 日間 Tage Tagen jours": 86400 * 10**9,
+        "fortnight fortnights": 14 * 86400 * 10**9,
         "week weeks 周 星期 个星期 週 週間 Wochen semaines": 7 * 86400 * 10**9,
     },
     "months": {
@@ -106,7 +107,10 @@ _MEASURES: Mapping[str, Mapping[str, int]] = {
         "inch inches Zoll 英寸": 25_400_000,
         "ft foot feet Fuß 英尺": 304_800_000,
         "yard yards": 914_400_000,
-        "mile miles Meilen 英里": 1_609_344_000_000,
+        "mile miles miler mi Meilen 英里": 1_609_344_000_000,
+        "light-year light-years light_years light_year Lichtjahre Lichtjahren 光年": 9_460_730_472_580_800_000_000_000,
+        "light-minute light-minutes light_minutes": 17_987_547_480_000_000_000,
+        "parsec parsecs": 30_856_775_814_913_700_000_000_000,
     },
     "area": {
         "m^2 m2 square_metres square_meters Quadratmeter mètres_carrés 平方米": 1,
@@ -140,9 +144,10 @@ _MEASURES: Mapping[str, Mapping[str, int]] = {
     },
     "energy": {
         "Wh": 1,
-        "kWh 千瓦时": 10**3,
-        "MWh": 10**6,
-        "GWh": 10**9,
+        "kWh kilowatt-hours kilowatt_hours Kilowattstunden 千瓦时": 10**3,
+        "MWh megawatt-hours megawatt_hours Megawattstunden 兆瓦时": 10**6,
+        "GWh gigawatt-hours gigawatt_hours Gigawattstunden 吉瓦时": 10**9,
+        "TWh terawatt-hours terawatt_hours Terawattstunden": 10**12,
     },
     "frequency": {
         "Hz hz hertz 赫兹": 1,
@@ -152,7 +157,8 @@ _MEASURES: Mapping[str, Mapping[str, int]] = {
     },
     "volume": {
         "ml milliliters millilitres 毫升": 1,
-        "litre litres liter liters Liter Litern litros 升": 10**3,
+        "cl centilitres centiliters": 10,
+        "litre litres liter liters Liter Litern litros L 升": 10**3,
         "m^3 m3 cubic_metres cubic_meters cubic_metre Kubikmeter Kubikmetern mètres_cubes 立方米": 10**6,
     },
     "degrees": {
@@ -186,7 +192,7 @@ MEASURES: Mapping[str, Measure] = {
     for word in names.split()
 }
 """Units by their spelling, which separates MB from Mb."""
-CLOSE_ONLY = frozenset(["x", "X", "V", "W", "°", "g", "s", "m"])
+CLOSE_ONLY = frozenset(["x", "X", "V", "W", "°", "g", "s", "m", "L", "mi"])
 """Read as a unit only when it is directly after its figure: `5x`, not `5 x 3`."""
 
 _SMALL_NUMBERS = (
@@ -227,7 +233,7 @@ WORDS = re.compile(
     rf"|(?:(?:{_TEN_WORDS})(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?|(?:{_UNIT_WORDS}))\b"
     rf"(?:[- ](?:{_SCALE_WORDS})\b(?: and)?(?: (?:(?:{_TEN_WORDS})(?:-[a-z]+)?|(?:{_UNIT_WORDS}))\b)?)*"
     rf"|an? (?:hundred|thousand) and (?:(?:{_TEN_WORDS})(?:-[a-z]+)?|(?:{_UNIT_WORDS}))\b"
-    rf"|(?:(?:half|quarter of) )?an? (?:{_SCALE_WORDS})\b)",
+    rf"|(?:(?:half|quarter of) )?an? (?:{_SCALE_WORDS})\b|a half (?:{_SCALE_WORDS})\b)",
     re.IGNORECASE,
 )
 CHINESE = re.compile(
@@ -267,15 +273,19 @@ def values_of(figures: str, *, is_dotted: bool = False) -> tuple[Fraction, ...]:
 
 
 def word_value(words: str) -> Fraction:
-    """Return the value of `twenty-four`, `two hundred`, `half a million`."""
+    """Return the value of `twenty-four`, `two hundred`, `half a million`, `one and a half million`."""
+    more = Fraction(1, 2) if " and a half" in words.lower() else Fraction(0)
+    words = words.lower().replace(" and a half", " more")
     total = current = Fraction(0)
-    for word in re.findall(r"[a-z]+", words.lower()):
-        if word in SMALL_NUMBERS or word in TENS:
+    for word in re.findall(r"[a-z]+", words):
+        if word == "more":
+            current += more
+        elif word in SMALL_NUMBERS or word in TENS:
             current += SMALL_NUMBERS.get(word, 0) + TENS.get(word, 0)
         elif word in {"a", "an"}:
             current = current or Fraction(1)
         elif word in PARTS:
-            current = current - 1 + PARTS[word] if current > 1 else PARTS[word]
+            current = PARTS[word]
         elif word in SCALES:
             current = (current or Fraction(1)) * SCALES[word]
             if word != "hundred":

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from explorer.reports.verify.passages import terms_of
 from explorer.reports.verify.polarity import polarity
+from explorer.reports.verify.terms import terms_of
 
 Groups = Sequence[tuple[int, frozenset[str]]]
 """Names in a text: where each begins, and its words."""
@@ -15,6 +15,8 @@ MUTUAL = re.compile(
     r"[.;]|\b(?:and|or|und|oder|with|mit|between|zwischen|for|versus|met|meets?|married|like|says?|said|which|who)\b"
 )
 """Words between two names that part them, or that tie both of them to each other."""
+MAX_CHARS = 600
+"""A longer sentence is a list, whose names are in many orders."""
 FEW = 4
 """Words of a thing that is compared; of more, it is not plain which count."""
 
@@ -28,6 +30,8 @@ def is_turned(text: str, mine: Groups, sentence: str, its: Groups) -> bool:
         sentence: A sentence of the source.
         its: Names in that.
     """
+    if len(text) > MAX_CHARS:
+        return False
     return _other_doer(text, mine, sentence, its) or _other_side(text, sentence)
 
 

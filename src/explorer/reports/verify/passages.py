@@ -10,49 +10,49 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain, pairwise, takewhile
 from typing import NamedTuple
 
 from explorer.reports.verify.figures import Figures, Quantity
+from explorer.reports.verify.numerals import WORDS
+from explorer.reports.verify.plain import BOUNDARY
 from explorer.reports.verify.polarity import Polarity, polarity
-from explorer.text.words import CJK_LETTER, HAN, HIRAGANA, KATAKANA, STOP_WORDS, sentence_ends
+from explorer.reports.verify.terms import LABELS, STOPS, TermSet, key, term_key, terms_of
+from explorer.text.words import CJK_LETTER, HIRAGANA, sentence_ends
 
 LINE_END = re.compile(r"\n")
+UNSPACED_END = re.compile(r"(?<=[a-z]{2})[.!?](?=[A-Z][a-z]+,? )")
+"""An end of a sentence without a space behind it, as pages have where lines were joined: `leaves.Although it`."""
 SPACE = re.compile(r"\s*")
 CLAUSE_END = re.compile(
     r"[;；|]|\b(?:but|while|whereas|although|though|aber|während|mais|tandis que|alors que)\b"
     r"|(?P<weak>,(?! (?:up|down) )(?=\D)|: | - |[()]|，|、"
     r"|\b(?:and|than|against|compared with|which|when|und|et|contre)\b)"
 )
-TERM = re.compile(
-    rf"(?P<cjk>[{HAN}{KATAKANA}]+)|(?P<number>\d+[号期版代季届號]线?|\d[\d.,]*)|(?P<word>[^\W\d_{HIRAGANA}{HAN}{KATAKANA}]+(?:\d+|(?:['-][^\W\d_]+)*))"
+MIN_GENERIC = 4
+GROUP = re.compile(
+    r"(?<![\w.])[A-Z][\w'-]*(?: (?:(?:of|the|de|von|van|&) )?[A-Z\d][\w'-]*)*|(?<!\d)\d+[号期版代季届號]线?"
 )
-_MORE_STOPS = (
-    "der die das den dem des ein eine einen einem einer eines und oder aber in im am an auf aus bei mit nach von vom zu"
-    " zum zur für als wie ist sind war waren wird werden wurde wurden hat haben hatte es er sie nur noch auch sich"
-    " rund etwa bis ende anfang mitte seit laut"
-    " le la les un une des du de et ou mais dans en au aux sur par pour avec est sont a été ont qui que ce"
-    " cette il elle se sa son ses leur plus environ mr mrs ms dr prof said says say told according would will may"
-    " year years percent prozent million billion millionen thousand number total still also however"
-)
-STOPS = STOP_WORDS | frozenset(_MORE_STOPS.split())
-KEY_CHARS = 6
-ENDING = re.compile(r"(?:'s|s'|es|ed|s|d|e|'|n)$")
+"""A name of one or more words."""
 TABLE_ROW = "|"
+LABEL_COLON = re.compile(r"\s*(?:[-*|] )?([A-Z][^:\n|]{1,30})[:|] ")
+LINE_CHARS = 120
+MAX_LINES = 6
+MAX_HEADS = 4
+"""A name in more lines is no name of one thing of a list."""
+THAT_FIGURE = re.compile(r"\b(?:that|this|the same) (?:number|figure|share|rate|total|sum|amount|price|value)\b")
+"""What the sentence before gives."""
 MAX_BEFORE = 2
 """Sentences before one that names nobody, of which it may speak."""
 
 
-def key(word: str) -> str:
-    """Return what the forms of a word have in common, roughly: its first letters."""
-    small = word.casefold().removesuffix("'s")
-    return small[:KEY_CHARS] if len(small) > KEY_CHARS else ENDING.sub("", small) or small
-
-
 INNER_NAME = re.compile(
     r"(?<=[a-z0-9,;:'\")&] )[A-Z][^\W_]*(?:['-][^\W\d_]+)*|(?<=[(\"'])[A-Z][\w'-]*|(?<![\w.])[A-Z][\w'-]*(?= [A-Z])"
-    r"|[A-Z]+\d+|\d+[号期版代季届號]线?"
+    r"|[A-Z]+\d+|\b[a-z]{1,2}[A-Z][a-z]\w+|\d+[号期版代季届號]线?"
 )
+SAME_CHARS = 60
+FIRST_NAME = re.compile(r"[A-Z][\w'-]+(?![\w'-]|:)")
+SMALL_WORD = re.compile(r"(?<![\w'-])[a-z][\w'-]+")
 
 
 GERMAN_WORD = re.compile(r"[^\W_]+(?:-[^\W\d_]+)*|[.,;:!?„“\"]")
@@ -83,53 +83,13 @@ def german_names(text: str) -> frozenset[str]:
 
 def _sentence_starts(text: str) -> list[int]:
     """Return where sentences and lines begin."""
-    ends = chain((found.end for found in sentence_ends(text)), (found.end() for found in LINE_END.finditer(text)))
+    ends = chain(
+        (found.end for found in sentence_ends(text)),
+        (found.end() for found in LINE_END.finditer(text)),
+        (found.end() for found in UNSPACED_END.finditer(text)),
+    )
     starts = {found.end() for end in ends if (found := SPACE.match(text, end))}
     return sorted({0, *starts})
-
-
-class TermSet(NamedTuple):
-    """The words of a stretch of text that say what it is about."""
-
-    words: frozenset[str]
-    names: frozenset[str]
-    """Those of them that are written with a capital letter within a sentence."""
-
-
-CJK_STOP = re.compile("已经|没有|尚未|[的了也已尚未不没]")
-"""What says nothing of what a text is about, between the characters that do."""
-LABELS = "号期版代季届號"
-LINE = "线"
-"""A line of a metro, behind its number."""
-
-
-def terms_of(text: str, start: int = 0, end: int | None = None, *, without: tuple[int, int] = (-1, -1)) -> TermSet:
-    """Return the terms between two places of a text, but for a figure's own."""
-    stop = len(text) if end is None else end
-    pieces = (
-        [(start, min(without[0], stop)), (max(without[1], start), stop)] if start <= without[0] else [(start, stop)]
-    )
-    all_words: set[str] = set()
-    names: set[str] = set()
-    for found in (one for piece in pieces for one in TERM.finditer(text, *piece)):
-        word = found[0]
-        if found["cjk"]:
-            pieces_of_word = filter(None, CJK_STOP.split(word))
-            all_words.update(one[place : place + 2] for one in pieces_of_word for place in range(max(1, len(one) - 1)))
-        elif found["number"]:
-            all_words.add(word.rstrip(".,"))
-            if word[-1] in LABELS + LINE:
-                names.add(word)
-        elif short := _term(word):
-            all_words.add(short)
-            if word[0].isupper():
-                names.add(short)
-    return TermSet(frozenset(all_words), frozenset(names))
-
-
-def _term(word: str) -> str:
-    """Return the key of a word; empty for one that says nothing."""
-    return "" if word.lower() in STOPS or (len(word) == 1 and not word.isupper()) else key(word)
 
 
 class Clause(NamedTuple):
@@ -217,7 +177,29 @@ class Passages:
         """Words that have a capital letter within a sentence."""
         if not self._has_names:
             return german_names(self.text)
-        return frozenset(key(found) for found in INNER_NAME.findall(self.text))
+        return frozenset(key(found) for found in INNER_NAME.findall(self.text)) | self._first_names()
+
+    def _first_names(self) -> frozenset[str]:
+        """Return words that begin more than one sentence and never have a small letter."""
+        # A title is mostly there twice: what begins the same sentence again is no more of a name.
+        begun = {self.text[start : start + SAME_CHARS] for start in self._starts}
+        words = (found[0] for one in begun if (found := FIRST_NAME.match(one)) and not WORDS.fullmatch(found[0]))
+        first = Counter(key(word) for word in words if term_key(word))
+        small = {key(word) for word in SMALL_WORD.findall(self.text)} if first else set[str]()
+        return frozenset(word for word, count in first.items() if count >= MIN_SEEN and word not in small)
+
+    @cached_property
+    def generic(self) -> frozenset[str]:
+        """Words that are in several names: Insurance, Group."""
+        groups = {frozenset(terms_of(found[0]).names) for found in GROUP.finditer(self.text)}
+        counts = Counter(word for group in groups if len(group) > 1 for word in group)
+        return frozenset(word for word, count in counts.items() if count >= MIN_GENERIC)
+
+    @cached_property
+    def title(self) -> frozenset[str]:
+        """Words of the title, which is what is before the first boundary; without one, the first sentence."""
+        end = self.text.find(BOUNDARY)
+        return terms_of(self.text, 0, end).words if end >= 0 else self.terms[0].words
 
     @cached_property
     def terms(self) -> list[TermSet]:
@@ -245,7 +227,7 @@ class Passages:
         found: list[Clause] = []
         begin, is_strong = start, True
         for mark in CLAUSE_END.finditer(self.text, start, end):
-            if self._is_in_figure(mark.start()):
+            if self._is_in_figure(mark.start()) or self._joins_names(mark):
                 continue
             if self.text[begin : mark.start()].strip():
                 found.append(Clause(begin, mark.start(), is_strong))
@@ -255,6 +237,14 @@ class Passages:
         if self.text[begin:end].strip() or not found:
             found.append(Clause(begin, end, is_strong))
         return found
+
+    def _joins_names(self, mark: "re.Match[str]") -> bool:
+        """Return whether a word ties two names to one subject: `Apollo and Blackstone built`."""
+        return (
+            mark[0] in JOINING
+            and NAME_END.search(self.text, max(0, mark.start() - NAME_CHARS), mark.start()) is not None
+            and NAME_START.match(self.text, mark.end()) is not None
+        )
 
     def _is_in_figure(self, place: int) -> bool:
         before = bisect_right(self._figure_starts, place) - 1
@@ -273,18 +263,60 @@ class Passages:
         first, last = self._around(clauses, mine)
         own = self._terms(clauses[first].start, clauses[last].end, (start, end))
         words, names, named_from = set(own.words), set(own.names), clauses[first].start
-        for clause in reversed(clauses[:first]):
+        for place in range(first - 1, -1, -1):
+            clause = clauses[place]
+            if clauses[place + 1].is_strong and not names and CJK_LETTER.search(self.text, clause.start, clause.end):
+                break
             before = self._terms(clause.start, clause.end)
             words |= before.words - before.names if names else before.words
             named_from = named_from if names else clause.start
             names = names or set(before.names)
+        if not self._names_one(number) and self.is_line(number) and (head := self._line_head(number)) is not None:
+            words, names, named_from = words | head.words, names | head.names, clauses[first].start
+        if number and THAT_FIGURE.search(self.text, *self.span(number)):
+            words, names = words | self.terms[number - 1].words, names | self.terms[number - 1].names
         for earlier in range(number - 1, max(-1, number - 1 - MAX_BEFORE), -1):
-            if names:
+            if names or (self.label(start) and self.figures_in(*self.span(earlier))):
                 break
             before = self.terms[earlier]
             words, names, named_from = words | before.words, set(before.names), self.span(earlier)[0]
         spans = clauses[first].start, clauses[last].end, named_from
         return Said(frozenset(words), own.words, frozenset(names), *spans)
+
+    def is_line(self, number: int) -> bool:
+        """Return whether a sentence is a line of a list: no full stop, and not long."""
+        start, end = self.span(number)
+        text = self.text[start:end]
+        return (
+            (text.endswith("\n") or end == len(self.text))
+            and len(text) <= LINE_CHARS
+            and text.rstrip()[-1:] not in {".", "!", "?", "。"}
+        )
+
+    def _line_head(self, number: int) -> TermSet | None:
+        """Return the line that names what the lines below it are about: the product over its price."""
+        for earlier in range(number - 1, max(-1, number - 1 - MAX_LINES), -1):
+            if not self.is_line(earlier) or LABEL_COLON.match(self.text, *self.span(earlier)):
+                return None
+            if self._names_one(earlier):
+                return self.terms[earlier]
+        return None
+
+    def lines_under(self, number: int) -> Iterable[int]:
+        """Return the lines that a line without figures may be the head of."""
+        if not self.is_line(number) or self.figures_in(*self.span(number)):
+            return ()
+        return takewhile(self.is_line, range(number + 1, min(len(self), number + 1 + MAX_LINES)))
+
+    def label(self, place: int) -> frozenset[str]:
+        """Return the words before the colon of a line such as `Shipping: $15.47`, which say what its figures are."""
+        start, end = self.span(self.number_at(place))
+        found = LABEL_COLON.match(self.text, start, end)
+        return terms_of(found[1]).words if found and found.end() <= place else frozenset()
+
+    def _names_one(self, number: int) -> bool:
+        """Return whether a sentence has a name that few others have."""
+        return any(len(self.index[name]) <= MAX_HEADS for name in self.terms[number].names)
 
     def named_from(self, number: int, start: int) -> int:
         """Return where the clauses of a sentence begin that name whom the text from a place on is about."""
@@ -311,25 +343,51 @@ def figure_of(one: Quantity) -> Figure:
     return Figure(one.start, one.end, one.unit, str(max(one.values)))
 
 
+JOINING = frozenset(["and", "und", "et"])
+NAME_END = re.compile(r"\b[A-Z][\w'-]* $")
+NAME_START = re.compile(r" [A-Z]")
 LABEL_BEFORE = re.compile(r"[A-Z][\w'-]* $")
 NAME_CHARS = 24
 FEW = 12
 NOBODY = re.compile(r"\b(?:nobody|no one|none)\b", re.IGNORECASE)
 
 
-def is_label(one: Quantity, text: str) -> bool:
-    """Return whether a number is a part of a name: `Lyra 7`, `3号线`."""
+def alone(text: str) -> Counter[str]:
+    """Count the words with a capital letter that no number follows."""
+    return Counter(CAPITAL_ALONE.findall(text))
+
+
+CAPITAL_ALONE = re.compile(r"(?<![\w'-])[A-Z][\w'-]*(?![\w'-]| \d)")
+
+
+def is_label(one: Quantity, text: str, without_number: Counter[str] | None = None) -> bool:
+    """Return whether a number is a part of a name: `Lyra 7`, `3号线`.
+
+    Args:
+        one: The number.
+        text: What it is in.
+        without_number: How often the text has each name `alone`: of `Millstone 140` the number is none of the name's.
+    """
     if one.unit or one.scale != 1:
         return False
-    return text[one.end : one.end + 1] in {*LABELS} or bool(
-        not one.is_word and LABEL_BEFORE.search(text[max(0, one.start - NAME_CHARS) : one.start])
-    )
+    if text[one.end : one.end + 1] in {*LABELS}:
+        return True
+    found = LABEL_BEFORE.search(text[max(0, one.start - NAME_CHARS) : one.start])
+    if one.is_word or found is None or max(one.values) >= LEAST_AMOUNT:
+        return False
+    counts = alone(text) if without_number is None else without_number
+    return counts[found[0].strip()] <= 1
+
+
+LEAST_AMOUNT = 10_000
+"""A larger number is no part of a name."""
 
 
 def _amounts(text: str, figures: Figures) -> Iterable[Figure]:
+    without_number = alone(text)
     for one in figures.quantities:
         is_few = one.is_word and not one.unit and max(one.values) <= FEW
-        if not is_few and not is_label(one, text):
+        if not is_few and not is_label(one, text, without_number):
             yield figure_of(one)
 
 
@@ -346,13 +404,15 @@ def _times(figures: Figures) -> Iterable[Figure]:
 
 
 _COMMONEST = {
-    "en": "the of and to is in that was with are have from by at for it on were has",
+    "en": "the of and to is in that was with are have from by at for it on were has a an this but not as be will than",
     "de": "der die das und ist nicht mit von den dem ein eine im auf für sich sagte als",
     "fr": "le la les des du et est dans une un en que qui sur par pour au a ont",
     "es": "el los las y es en que una del por con para se su al fue",
 }
 LANGUAGE_WORDS: Mapping[str, frozenset[str]] = {name: frozenset(words.split()) for name, words in _COMMONEST.items()}
 LEAST_KANA = 2
+LEAST_COMMON = 2
+"""Of fewer common words no language can be told: `a` is French, too."""
 
 
 def language_of(text: str) -> str:
@@ -364,4 +424,4 @@ def language_of(text: str) -> str:
     words = re.findall(r"[^\W\d_]+", text[:2000].lower())
     counts = {name: sum(word in known for word in words) for name, known in LANGUAGE_WORDS.items()}
     best = max(counts, key=lambda name: counts[name])
-    return best if counts[best] and sorted(counts.values())[-2] < counts[best] else ""
+    return best if counts[best] >= LEAST_COMMON and sorted(counts.values())[-2] < counts[best] else ""

@@ -28,6 +28,9 @@ SAME = str.maketrans(
         "\u2044": "/",
     }
 )
+MIXED = re.compile(r"(?<![\d.,/])(\d{1,4})[ -]([1-9]\d?)/(2|3|4|5|6|8|16|32)(?![\d/])")
+"""A whole number and a part: 57 5/8."""
+INCH_SIGN = re.compile(r'(?<=\d\.\d)"|(?<=\d\.\d\d)"|(?<=\d\.\d{3})"|(?<=\d) "(?=\s*(?:[\n,;x)]|$))')
 CIRCLED = re.compile("[\u2460-\u24ff\u2776-\u2793]")
 """Figures in circles count the parts of a text, and are none of its figures."""
 ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -55,7 +58,7 @@ def plain(text: str) -> str:
     text = ADDRESS.sub(" ", text)
     text = NOTE_MARK.sub("", text)
     text = THIN_GROUP.sub(",", text)
-    text = _figures(text)
+    text = INCH_SIGN.sub(" inches", MIXED.sub(_mixed, _figures(text)))
     text = TAG.sub(" ", text)
     text = HEAD_MARK.sub("", ESCAPED.sub(r"\1", text))
     return SPACES.sub(" ", EMPHASIS.sub("", text))
@@ -71,6 +74,11 @@ def _figures(text: str) -> str:
     text = CIRCLED.sub(" ", text)
     text = EN_DASH_RANGE.sub("-", text)
     return unicodedata.normalize("NFKC", text.translate(SAME)).translate(SAME)
+
+
+def _mixed(found: "re.Match[str]") -> str:
+    whole, part, of = (int(one) for one in found.groups())
+    return f"{whole + part / of:.4f}".rstrip("0") if part < of else found[0]
 
 
 def _half(found: "re.Match[str]") -> str:

@@ -16,7 +16,8 @@ def _words(words: str) -> str:
 
 _UP = (
     "rose risen rise rises rising increas~ grew grow grows growing grown gain gained gains gaining climb~"
-    " jump~ surg~ soar~ up higher improv~ raise raises raised lengthen~ extend~ expand~ widen~"
+    " jump~ surg~ soar~ up higher improv~ raise raises raised raising lengthen~ extend~ expand~ widen~ boost~ doubl~"
+    " tripl~ advanc~ accelerat~ swell~ swelled rebound~ upward upwards gain"
     " stieg stiegen steigt gestiegen steigert~ erhöht~ wuchs wuchsen gewachsen zunahm~ zugenommen höher"
     " augment~ progress~ hausse croiss~ accru~ grimp~"
 )
@@ -33,19 +34,29 @@ AXES: dict[str, tuple[str, str]] = {
         "approv~ accept~ adopted backed endors~ genehmigt~ angenommen adopté~ approuvé~",
         "reject~ refus~ turned_down vetoed abgelehnt~ rejeté~",
     ),
-    "speed": ("faster quicker fastest quickest schneller", "slower slowest langsamer langsamste~"),
-    "strength": ("stronger strongest stärker~", "weaker weakest schwächer~"),
-    "size": (
-        "larger largest bigger biggest größer~ größte~",
-        "smaller smallest kleiner kleinere kleinste~",
+    "speed": (
+        "faster quicker fastest quickest schneller fast quick quickly speed_up speeds_up sped_up",
+        "slower slowest langsamer langsamste~ slow slowly slows slowed slow_down",
     ),
+    "strength": ("stronger strongest stärker~ strong", "weaker weakest schwächer~ weak"),
+    "size": (
+        "larger largest bigger biggest größer~ größte~ large big huge",
+        "smaller smallest kleiner kleinere kleinste~ small tiny",
+    ),
+    "share": ("majority Mehrheit majorité", "minority Minderheit minorité"),
+    "sign": ("positive positiv~ positif", "negative negativ~ négatif"),
+    "level": ("above exceed~ über", "below unter"),
+    "money": ("profit~ surplus~ Gewinn~", "loss losses deficit~ Verlust~"),
+    "outcome": ("succeed~ success~", "failed failure fails fail"),
+    "side": ("support~ favour~ favor~ back backs backed", "oppos~"),
+    "begin": ("began begins started starts", "ended ends finished stopped"),
     "height": ("highest tallest höchste~", "lowest niedrigste~ tiefste~"),
     "length": ("longer longest länger~ längste~", "shorter shortest kürzer~ kürzeste~"),
     "age": ("older oldest älter~ älteste~", "newer newest younger youngest jünger~ jüngste~"),
     "count": ("most meisten", "fewest least wenigsten"),
     "time": ("earlier earliest before früher vor", "later latest after später nach"),
     "quality": ("better best besser beste", "worse worst schlechter schlechteste"),
-    "heat": ("warmer hotter warmest hottest wärmer", "colder cooler coldest coolest kälter"),
+    "heat": ("warmer hotter warmest hottest wärmer warm hot", "colder cooler coldest coolest kälter cold cool"),
     "light": ("brighter brightest heller", "dimmer darker fainter dunkler"),
     "mass": ("heavier heaviest schwerer", "lighter lightest leichter"),
     "price": ("dearer pricier teurer", "cheaper cheapest billiger"),
@@ -62,8 +73,8 @@ AXES: dict[str, tuple[str, str]] = {
 """Pairs of words of which a text means either one or the other. Some words are on two axes: `lost`."""
 CJK_AXES: dict[str, tuple[str, str]] = {
     "change": (
-        "增长|增長|增加|上升|上涨|上漲|提高|攀升|增至|升至|涨至|高于|增え|増え|増加|上昇|伸び",
-        "下降|下跌|减少|減少|降低|下滑|缩减|降至|跌至|减至|低于|減っ|減り|下がっ|縮小",
+        "增长|增長|增加|上升|上涨|上漲|提高|攀升|增至|升至|涨至|高于|增え|増え|増加|上昇|伸び|扩大|回升|增多|超过|超出",
+        "下降|下跌|减少|減少|降低|下滑|缩减|降至|跌至|减至|低于|減っ|減り|下がっ|縮小|回落|萎缩|缩小|不到|不足|低於",
     ),
     "height": ("最高|最多|最大", "最低|最少|最小"),
     "order": ("第一|首次|最早|最初", "最后|最後|末次|最晚|最新"),
@@ -72,7 +83,8 @@ CJK_AXES: dict[str, tuple[str, str]] = {
 BOUND = re.compile(
     r"\b(?:(?:more|less|fewer|higher|lower|better|mehr|weniger|plus|moins|later|earlier) (?:than|als|d[e']) ?(?:an? )?"
     r"(?:[$€£¥\d]|(?:half|an?|one|two|three|four|five|six|seven|eight|nine|ten)\b)"
-    r"|at (?:most|least)|most of|up to|(?:no|any) longer|later this|(?:best|most) known|once more)",
+    r"|(?:down|up) to (?=(?-i:[A-Z]))|at (?:most|least)|most of|up to|(?:no|any) longer|later this|(?:best|most) known"
+    r"|once more)",
     re.IGNORECASE,
 )
 """Rounding and set phrases, in which the words of the tables say something else."""
@@ -100,7 +112,7 @@ NEGATION = re.compile(
     r"\b(?:not|never|no|nobody|none|neither|nor|nothing|nowhere|cannot|no longer|no one"
     r"|rather than|instead of|(?:refus|declin)\w* to|fail(?:s|ed|ing)? to|unable to"
     r"|nicht|kein\w*|nie|niemals|niemand|weder|ne|jamais|aucune?|ni)\b"
-    r"|n't\b|\bn'(?=[aeiouéèêhy])"
+    r"|n't\b|\b(?:do|does|did|is|are|was|were|has|have|had|would|could|should|ca|wo)nt\b|\bn'(?=[aeiouéèêhy])"
     r"|不(?![同仅但断少过足久错妨如论管得]|到(?=\d))|没有|没能|未(?![来知必])|从未|并非|无法|ない|なかっ|ません|せず",
     re.IGNORECASE,
 )
@@ -108,8 +120,8 @@ IMPLICIT = re.compile(
     r"\b(?:reject|refus|den(?:y|ie)|dropp|drops|discontinu|abolish|ban(?:s|n)|prohibit|forbid|lack|absent|absence"
     r"|missing|unsupported|unchanged|unlikely|impossible|oppos|disagree|disput|rul(?:e|ed|es|ing) out|withdr"
     r"|prevent|cancel|halt|stop|end(?:s|ed)\b|quit|only|few\b|little\b|hardly|barely|rarely|seldom|free of|exempt|remov"
-    r"|away|without|outstanding|pending|await|yet to"
-    r"|ohne|sans|kaum|ablehn|abgelehnt|verbot|rejet|interdi)\w*|un[a-z]{4,}ed\b|拒绝|反对|禁止|取消|停止|否认",
+    r"|away|without|except|outstanding|pending|await|yet to"
+    r"|ohne|sans|kaum|ablehn|abgelehnt|verbot|rejet|interdi)\w*|un[a-z]{4,}ed\b|dis(?:trust|approv|lik|satisf|allow)\w*|mistrust\w*|拒绝|反对|禁止|取消|停止|否认",
     re.IGNORECASE,
 )
 """Words that negate without a negation; a claim that uses another of them than its source is not compared."""
@@ -139,7 +151,8 @@ class Polarity:
     def contradicts(self, other: "Polarity") -> str:
         """Return what one text says and the other one turns round; empty when they agree or it is not plain."""
         if self.is_negated != other.is_negated:
-            return "negation" if self.implicit == other.implicit else ""
+            is_plain = self.implicit == other.implicit and ("part", "down") not in self.sides | other.sides
+            return "negation" if is_plain else ""
         mine, its = dict(self.ordinals), dict(other.ordinals)
         if any(its.get(noun, order) != order for noun, order in mine.items()):
             return "order"

@@ -21,7 +21,7 @@ WHOLES: Mapping[str, int] = {**_EN, **_DE, **_FR, **_EACH}
 _COUNT = "a|one|two|three|four|five|six|seven|nine|ein|eine[nmr]?|zwei|drei|vier|fünf|une?|deux|trois|quatre"
 _OF = "third|quarter|fifth|sixth|seventh|eighth|ninth|tenth"
 _ANY = "|".join([*_DE, *_FR])
-_SCALED = r"(?! (?:of )?an? (?:hundred|thousand|million|billion|trillion|dozen))"
+_SCALED = r"(?! (?:(?:of )?an? )?(?:hundred|thousand|million|billion|trillion|dozen))"
 SHARE = re.compile(
     rf"\b(?P<count>{_COUNT})[ -](?P<whole>(?:{_OF})s?|(?:{_ANY})s?)\b{_SCALED}(?P<point>[ -](?:of a )?"
     r"(?:percentage )?points?\b)?"

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 from explorer.reports.verify.context import Conflict
 from explorer.reports.verify.indexed_source import IndexedSource
-from explorer.reports.verify.passages import Passages, terms_of
+from explorer.reports.verify.passages import Passages
 from explorer.reports.verify.plain import plain, words
 from explorer.reports.verify.sentences import LEAST_WORDS
+from explorer.reports.verify.terms import terms_of
 from explorer.text.words import CJK_LETTER, HAN
 
 FIRST_WORDS = 6
@@ -23,6 +24,23 @@ _NO_SPEAKER = (
     " er sie der die das il elle le la les"
 )
 NO_SPEAKER = frozenset(_NO_SPEAKER.split())
+QUOTE_SIGN = '"'
+"""Before a quote that a source marks as one; without it, the sentence before may say who speaks on."""
+BELONGS = re.compile(r"\b(?:of|at|from|for|in|by|with|heads|runs|leads)(?: the)? $")
+"""Before the name of what somebody belongs to."""
+MAX_INITIAL = 2
+SPEECH = re.compile(
+    r"\b(?:said|says?|told|tells|wrote|writes|add(?:s|ed)|argue[sd]?|warn(?:s|ed)|explain(?:s|ed)|call(?:s|ed)|according"
+    r"|claim(?:s|ed)|note[sd]|ask(?:s|ed)|announc\w+|stated|tweeted|posted|criticized|criticised|sagt\w*|erklär\w+"
+    r"|schrieb|laut|dit|déclar\w+|affirm\w+|selon)\b"
+)
+"""Words that give what is said to somebody."""
+MAX_BEFORE = 3
+SAID_PRONOUN = re.compile(
+    r"(?:\b(?:he|she|they)|'s(?: [a-z]+){1,3})\W+(?:\w+\W+)?"
+    r"(?:said|says?|t(?:old|ells)|wrote|writes|added|argued|explained)\b"
+)
+"""Who speaks was named in a sentence before."""
 CJK_SPEAKER = re.compile(
     rf"([{HAN}]{{2}})(?:氏|さん|先生|女士)?(?:表示|说|說|称|稱|认为|認為|指出|强调|透露|写道|坦言|回应|は\s*$|:\s*$|：\s*$)"
 )
@@ -68,31 +86,49 @@ def _at(place: tuple[int, int], before: str, behind: str, there: Passages) -> Co
     if start == place[0] and first:  # the quote is a sentence of its own: who says it is named before
         start = there.span(first - 1)[0]
     around = f"{there.text[start : place[0]]} {there.text[place[1] : end]}"
-    if not _names(around) and first and not CJK_LETTER.search(around):
-        around = f"{there.sentence(first - 1)} {around}"
+    is_open = QUOTE_SIGN not in there.text[max(0, place[0] - 2) : place[0]] and not SPEECH.search(around)
+    if first and (is_open or not _names(around)) and not CJK_LETTER.search(around):
+        behind_it = there.sentence(last + 1) if is_open and last + 1 < len(there) else ""
+        around = f"{there.sentence(first - 1)} {around} {behind_it}"
+    if SAID_PRONOUN.search(around):
+        around = f"{' '.join(there.sentence(one) for one in range(max(0, first - MAX_BEFORE), first))} {around}"
     speakers = _speakers(before, behind)
-    if any(speaker in around for speaker in speakers) or not speakers or not all(one in there.text for one in speakers):
+    if any(speaker in around for speaker in speakers) or not any(one in there.text for one in speakers):
         return None
     if not _names(around) and not CJK_SPEAKER.search(around):
         return None
-    other = next(number for number in range(len(there)) if speakers[0] in there.text[slice(*there.span(number))])
+    known = next(one for one in speakers if one in there.text)
+    other = next(number for number in range(len(there)) if known in there.text[slice(*there.span(number))])
     passages = (" ".join(there.text[start:end].split()), there.sentence(other))
     return Conflict("gives it to somebody else", passages)
 
 
 def _speakers(before: str, behind: str) -> list[str]:
-    """Return the name nearest to the quote, by its last word; of Chinese names, the last two characters."""
+    """Return the words of the name nearest to the quote, the last one first; of a Chinese name, two characters."""
     if CJK_LETTER.search(before) or CJK_LETTER.search(behind):
         found = [one[1] for one in CJK_SPEAKER.finditer(before)][-1:]
         return [one for one in found if not CJK_PRONOUN.search(one)]
-    names = _names(before[-NEAR_CHARS:])[-1:] or _names(behind[:NEAR_CHARS])[:1]
-    return [name.split()[-1].removesuffix("'s") for name in names]
+    names = _sayer(before) or _names(behind[:NEAR_CHARS])[:1]
+    return [word.removesuffix("'s") for name in names for word in reversed(name.split()) if len(word) > MAX_INITIAL]
+
+
+def _sayer(before: str) -> list[str]:
+    """Return the name of who speaks in the words before a quote: `Ida Holm, who heads Northport Ferries, said that`."""
+    verbs = list(SPEECH.finditer(before))
+    if not verbs:
+        return _names(before)[::-1]
+    head = before[: verbs[-1].start()]
+    names = [name for place, name in placed_names(head) if not BELONGS.search(head[:place])]
+    return names[:1] if head.rstrip().endswith(",") else names[-1:]
 
 
 def _names(text: str) -> list[str]:
-    found: list[str] = []
+    return [name for _, name in placed_names(text)]
+
+
+def placed_names(text: str) -> Iterator[tuple[int, str]]:
+    """Yield where names begin, and the names without words such as `The`."""
     for one in NAME.finditer(text):
-        kept = [word for word in one[0].split() if word.lower() not in NO_SPEAKER]
+        kept = [word for word in one[0].split() if word.lower().split("'")[0] not in NO_SPEAKER]
         if kept and terms_of(" ".join(kept)).names:
-            found.append(" ".join(kept))
-    return found
+            yield one.start(), " ".join(kept)

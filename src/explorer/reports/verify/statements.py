@@ -1,0 +1,202 @@
+"""Whether a source says a whole sentence otherwise: the other way round, of another one, of another month.
+
+Only the passages that share most of its words are compared; that there is none says nothing.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from explorer.reports.verify.context import (
+    BARE_MONTH,
+    CLAUSE,
+    LEAST_ALIKE,
+    LEAST_SHARED,
+    MAX_POSTINGS,
+    MIN_TERMS,
+    OTHER,
+    TURNED,
+    ClaimText,
+    Conflict,
+    groups,
+    is_comparable,
+    is_converse,
+    is_verbatim,
+    negates,
+    other_head_conflict,
+    other_month,
+    other_subject,
+)
+from explorer.reports.verify.figures import FILLER
+from explorer.reports.verify.indexed_source import IndexedSource
+from explorer.reports.verify.order import is_turned
+from explorer.reports.verify.passages import Passages
+from explorer.reports.verify.polarity import NEGATION, polarity
+from explorer.reports.verify.terms import TermSet, key, terms_of
+from explorer.text.words import CJK_LETTER
+
+LEAST_SAME = 0.75
+
+
+def _denied_share(text: str, words: frozenset[str]) -> float:
+    """Return what part of a statement's words a clause with a negation has."""
+    clauses = [terms_of(clause).words for clause in CLAUSE.split(text) if NEGATION.search(clause)]
+    return max((len(one & words) / len(words) for one in clauses if words), default=0)
+
+
+def statement_conflict(
+    claim: ClaimText, sources: Sequence[IndexedSource], places: frozenset[str] | None = None
+) -> tuple[str, Conflict] | None:
+    """Return what speaks against a sentence, and in which source.
+
+    Only the passages that share most of its words are compared; that there is none says nothing.
+
+    Args:
+        claim: The sentence.
+        sources: Sources that it cites.
+        places: What the places of its figures are said of, whose names need no other passage; None without figures.
+    """
+    if FILLER in claim.text:
+        return None
+    terms = terms_of(claim.text)
+    terms = terms if claim.language != "de" else TermSet(terms.words, frozenset())
+    for indexed in sources:
+        if is_comparable(claim, indexed) and not is_verbatim(claim.text, indexed):
+            statement = Statement(claim.text, terms, places)
+            rules = (_opposite, _other_time, _other_name)
+            rules = rules if places else (*rules, _turned_round, _other_subject_cjk)
+            found = next((found for rule in rules if (found := rule(statement, indexed.passages))), None)
+            if found is not None:
+                return indexed.source.id, found
+    return None
+
+
+COMPARISON = re.compile(r"\b(?:than|als)\b")
+"""Of what is compared, one is the other's in a source's words."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence that is compared as a whole."""
+
+    text: str
+    terms: TermSet
+    places: frozenset[str] | None = None
+    """Words around its figures in the sources; None when it has none."""
+
+
+def _ranked(words: Iterable[str], there: Passages) -> tuple[int, list[int]]:
+    """Return how many of some words the best sentences share, and these sentences."""
+    counts: Counter[int] = Counter()
+    for word in words:
+        counts.update(there.index.get(word, ())[:MAX_POSTINGS])
+    best = max(counts.values(), default=0)
+    return best, [number for number, count in counts.items() if count == best]
+
+
+def _opposite(one: Statement, there: Passages) -> Conflict | None:
+    best, numbers = _ranked(one.terms.words, there)
+    if best < max(MIN_TERMS, LEAST_ALIKE * len(one.terms.words)):
+        return None
+    reasons = [_contradiction(one, number, there) for number in numbers]
+    if all(reasons) and not is_converse(one.text, there.sentence(numbers[0])):
+        return Conflict(f"says the opposite ({reasons[0]})", (there.sentence(numbers[0]),))
+    return None
+
+
+def _other_time(one: Statement, there: Passages) -> Conflict | None:
+    """Return what speaks against the month of a statement: passages that say the rest, of another month."""
+    rest = one.terms.words - {key(found) for found in BARE_MONTH.findall(one.text)}
+    if len(rest) == len(one.terms.words):
+        return None
+    best, numbers = _ranked(rest, there)
+    regions = [sentence for number in numbers if BARE_MONTH.search(sentence := there.sentence(number))]
+    is_said = best >= max(MIN_TERMS, LEAST_ALIKE * len(rest))
+    if is_said and regions and all(other_month(one.text, region) for region in regions):
+        return Conflict("says it of another time", (there.sentence(numbers[0]),))
+    return None
+
+
+def _contradiction(one: Statement, number: int, there: Passages) -> str:
+    """Return how a statement contradicts a sentence of the source; empty when it does not."""
+    text, words = one.text, one.terms.words
+    mine = polarity(text)
+    region = (_narrow if CJK_LETTER.search(text) else _region)(words, number, there)
+    is_narrow = region != (wide := _region(words, number, there))
+    why = mine.contradicts(there.polarity(*(wide if is_narrow else there.span(number))))
+    why = mine.contradicts(there.polarity(*region)) if why or is_narrow else ""
+    known = terms_of(there.text, *region).words
+    is_much = max(len(words & known) / len(known) if known else 0, len(words & known) / len(words))
+    if why == "negation" and is_much < LEAST_SHARED:
+        return ""
+    sentence = there.sentence(number)
+    is_partly = one.places is not None and not mine.is_negated and _denied_share(sentence, words) < LEAST_SHARED
+    if why == "negation" and is_partly:
+        return ""
+    if why == "negation" and not (negates(text, there.terms[number].words) or negates(sentence, words)):
+        return ""
+    return why
+
+
+def _region(words: frozenset[str], number: int, there: Passages) -> tuple[int, int]:
+    """Return where the clauses of a sentence are, from the first to the last that shares a word."""
+    shared = [one for one in there.clauses(number) if terms_of(there.text, one.start, one.end).words & words]
+    return (shared[0].start, shared[-1].end) if shared else there.span(number)
+
+
+def _narrow(words: frozenset[str], number: int, there: Passages) -> tuple[int, int]:
+    """Return the one clause of a sentence that says what a statement says; all that share a word, where none does."""
+    clauses = [(len(terms_of(there.text, one.start, one.end).words & words), one) for one in there.clauses(number)]
+    best = max(count for count, _ in clauses)
+    alike = [one for count, one in clauses if count == best]
+    is_one = best >= max(MIN_TERMS, LEAST_ALIKE * len(words)) and len(alike) == 1
+    return (alike[0].start, alike[0].end) if is_one else _region(words, number, there)
+
+
+def _other_name(one: Statement, there: Passages) -> Conflict | None:
+    """Return what speaks against a name of a statement: passages that say all the rest, of another one."""
+    text, terms = one.text, one.terms
+    if COMPARISON.search(text):
+        return None
+    for _, group in groups(text, there):
+        if one.places and group & one.places:
+            continue
+        rest = terms.words - group
+        best, numbers = _ranked(rest, there)
+        if best < max(MIN_TERMS, LEAST_SAME * len(rest)):
+            continue
+        regions = [_region(rest, number, there) for number in numbers]
+        found = [_named_otherwise(text, terms.words, region, there) for region in regions]
+        # Who doubts what another one says is no other one in his place.
+        is_denied = polarity(text).is_denial and not any(there.polarity(*region).is_denial for region in regions)
+        if None not in found and not is_denied:
+            return Conflict(OTHER, (there.sentence(numbers[0]), there.sentence(found[0] or 0)))
+    return None
+
+
+def _turned_round(one: Statement, there: Passages) -> Conflict | None:
+    """Return a passage that says the same of the same two the other way round."""
+    text = one.text
+    best, numbers = _ranked(one.terms.words, there)
+    if best < max(MIN_TERMS, LEAST_SHARED * len(one.terms.words)):
+        return None
+    for number in numbers:
+        sentence = there.sentence(number)
+        if not is_turned(text, groups(text, there), sentence, groups(sentence, there)):
+            return None
+    return Conflict(TURNED, (there.sentence(numbers[0]),))
+
+
+def _other_subject_cjk(one: Statement, there: Passages) -> Conflict | None:
+    return other_head_conflict(one.text, there)
+
+
+def _named_otherwise(text: str, words: frozenset[str], region: tuple[int, int], there: Passages) -> int | None:
+    number = there.number_at(region[0])
+    start = there.named_from(number, region[0])
+    own = terms_of(there.text, start, region[1])
+    if there.is_line(number):  # a line of a list is about what the title names, if it names it
+        own = TermSet(own.words | there.title, own.names)
+    before = there.terms[number - 1].words if number and not own.names & there.known_names else frozenset[str]()
+    return other_subject(text, there.text[start : region[1]], own.words | before, words, there)
