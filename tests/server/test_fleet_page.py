@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("dbos", reason="the extra fleet is not installed")
 
 from explorer.cli.commands.fleet import DATABASE_FILE, open_queue
-from explorer.cli.commands.serve import fleet_of
+from explorer.cli.commands.serve_fleet import fleet_of
 from explorer.fleet.limits import LimitName, SharedLimitBook
 from explorer.fleet.runs import NewRun
 from server.site_stage import browsing, offline_settings, plain
@@ -24,6 +24,8 @@ async def test_the_fleet_is_shown_where_there_is_one(tmp_path: Path) -> None:
     with open_queue(settings) as queue:
         queue.prepare()
         queue.submit(NewRun(question="What do <b>masts</b> cost?", settings={}))
+        over, _new = queue.submit(NewRun(question="What did they cost?", settings={}))
+        queue.cancel(over)
         book = SharedLimitBook(queue.database)
         book.put(LimitName("tenant", "<a>", "usd", "day"), 12.5)
         book.put_rate("openai-0123456789", 5, 1.0)
@@ -33,5 +35,6 @@ async def test_the_fleet_is_shown_where_there_is_one(tmp_path: Path) -> None:
         assert "What do &lt;b&gt;masts&lt;/b&gt; cost?" in page
         assert "1 waiting, 0 at work" in plain(page)
         assert "No worker is at work" in plain(page)
+        assert f'href="/runs/{over}"' in page.partition("Ended lately")[2]
         assert "$12.50 a day for tenant &lt;a&gt;" in page
         assert "openai-0123456789 5 requests a second open" in " ".join(plain(page).split())

@@ -247,6 +247,13 @@ class FleetQueue:
         with self.database.transaction() as connection:
             return [_queued(row) for row in connection.execute(chosen)]
 
+    def ended_lately(self, limit: int) -> list[QueuedRun]:
+        """Return the latest runs that are done or cancelled, newest first."""
+        is_ended = RUNS.c.state.in_((QueueState.DONE, QueueState.CANCELLED))
+        chosen = sa.select(RUNS).where(is_ended).order_by(RUNS.c.ended_at.desc(), RUNS.c.run_id).limit(limit)
+        with self.database.transaction() as connection:
+            return [_queued(row) for row in connection.execute(chosen)]
+
     def run(self, name: str, tenant: str | None = None) -> QueuedRun:
         """Return a run by its id, or the beginning of it.
 

@@ -75,6 +75,8 @@ class FleetStatus:
     running: int
     ended_last_hour: int
     cost_last_hour: float
+    ended: Sequence[FleetRun] = ()
+    """The latest of those that are done or cancelled, newest first."""
     limits: Sequence[FleetLimit] = ()
     keys: Sequence[FleetKey] = ()
 

@@ -4,13 +4,11 @@ import asyncio
 import secrets
 import webbrowser
 from dataclasses import replace
-from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 from explorer.cli.commands.catalog import check_team, named_tools
-from explorer.cli.commands.fleet import DATABASE_FILE, PACKAGE, open_queue
 from explorer.cli.commands.mcp_serve import WAIT, ServerEnding, read_flag
+from explorer.cli.commands.serve_fleet import fleet_of
 from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.runs_at_hand import OpenCopies
 from explorer.cli.screens.output import say
@@ -19,12 +17,9 @@ from explorer.cli.settings.options import RunOptions
 from explorer.cli.settings.serve_options import AUTO, NO_TOKEN, SERVE, ServeOptions
 from explorer.run.served import ServedRuns, ServerPlan
 from explorer.schema.errors import ConfigError
-from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
-from explorer.server.fleet_status import AskFleet, FleetRun, FleetStatus, FleetWorker
 from explorer.workspace.user_key import open_key
 
-ENDED_STATES = frozenset({"done", "cancelled"})
 PURPOSE = "web token"
 MIN_TOKEN_CHARS = 16
 MAX_RUNS = 32
@@ -145,48 +140,6 @@ def _token(configuration: Configuration, options: ServeOptions, *, is_local: boo
         return options.token
     key = open_key(configuration.settings.state_dir)
     return key.mark(PURPOSE, b"") if key.is_there else secrets.token_urlsafe(MIN_TOKEN_CHARS)
-
-
-def fleet_of(settings: Settings) -> AskFleet | None:
-    """Return what asks the fleet's database; None where the package or the database is missing."""
-    has_database = settings.secrets.fleet_database.get_secret_value() or (settings.workspace / DATABASE_FILE).exists()
-    if not has_database or find_spec(PACKAGE) is None:
-        return None
-    return partial(_fleet_status, settings)
-
-
-def _fleet_status(settings: Settings) -> FleetStatus:
-    """Return the fleet as its database has it.
-
-    Raises:
-        StorageError: The database does not answer.
-    """
-    from explorer.cli.screens.shared_limits import shown_keys, shown_limits  # noqa: PLC0415 - its packages are an extra
-    from explorer.fleet.limits import SharedLimitBook  # noqa: PLC0415 - the same
-
-    with open_queue(settings) as queue:
-        book = SharedLimitBook(queue.database)
-        uses, rates = book.uses(), book.rates()
-        workers, facts, found = queue.workers(), queue.throughput(), queue.runs()
-        place, is_paused = queue.database.place, queue.is_paused
-    return FleetStatus(
-        database=place,
-        is_paused=is_paused,
-        workers=[
-            FleetWorker(one.worker, one.runs, one.concurrency, one.age_s, one.silent_s, one.is_alive) for one in workers
-        ],
-        runs=[
-            FleetRun(one.run_id, one.question, str(one.state), one.worker or one.reason, one.cost_usd)
-            for one in found
-            if str(one.state) not in ENDED_STATES
-        ],
-        waiting=int(facts["waiting"]),
-        running=int(facts["running"]),
-        ended_last_hour=int(facts["ended_last_hour"]),
-        cost_last_hour=float(facts["cost_last_hour"]),
-        limits=shown_limits(uses),
-        keys=shown_keys(rates),
-    )
 
 
 def _announce(options: ServeOptions, printed: str, opened: str, runs: ServedRuns) -> None:
