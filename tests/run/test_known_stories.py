@@ -93,3 +93,12 @@ def test_between_fences_nothing_is_taken_out() -> None:
     draft = "# Day\n\n## Ropes\n\nThey hold [S1].\n\n~~~\n## no heading\n~~~\n"
     assert "They hold [S1]." in left(draft)
     assert "*Written up on an earlier day:" in left(draft)
+
+
+def test_what_the_library_says_is_words() -> None:
+    """Its files are not trusted: no link, image or citation of a title reaches the report as one."""
+    title = "![x](http://evil.example/a) [S1] <b>Ropes</b>"
+    fields = ReportFields(title=title, url="https://ropes.example/a", created=MOMENT, updated=MOMENT, run=("monday",))
+    library = [StoredReport("2026-03-16/a`b.md", fields)]
+    text = without_repeated("# Day\n\n## Ropes\n\nThey hold [S1].\n", SOURCES, library, "tuesday", "en")
+    assert text.endswith("- \\!\\[x\\](http://evil.example/a) \\<b\\>Ropes\\</b\\> (`2026-03-16/a'b.md`)\n")

@@ -23,6 +23,7 @@ FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 ADDRESS = re.compile(r"https?://[^\s<>\"')\]。，；：！？、）】》]*[^\s<>\"')\]。，；：！？、）】》.,;:!?*_]")
 """An address in a text, without the punctuation behind it."""
 DISCUSSION = "https://news.ycombinator.com/item?id="
+MARKUP = re.compile(r"[\[\]\\`*_<>!]")
 MAX_NAMED = 5
 KNOWN = {"en": "Written up on an earlier day", "zh": "已在库中，此前已报道"}
 """The heading of the list of what was taken out."""
@@ -81,7 +82,7 @@ class _Section:
         if not self.repeated:
             return self.text
         head, _, rest = self.text.partition("\n")
-        names = ", ".join(f"`{one.name}`" for one in self.repeated)
+        names = ", ".join(map(_name_of, self.repeated))
         line = f"*{MARK[language].format(names=names)}*"
         return f"{head}\n\n{line}\n\n" + rest.removeprefix("\n")
 
@@ -111,7 +112,7 @@ def without_repeated(
     text = "".join([beginning, *kept])
     if not gone:
         return text
-    lines = "\n".join(f"- {_title_of(one)} (`{one.name}`)" for one in gone.values())
+    lines = "\n".join(f"- {_title_of(one)} ({_name_of(one)})" for one in gone.values())
     return f"{text.rstrip()}\n\n## {KNOWN[language]}\n\n{lines}\n"
 
 
@@ -145,9 +146,15 @@ def _known(sections: Sequence[_Section]) -> set[int]:
 
 
 def _title_of(report: StoredReport) -> str:
-    """Return a report's title as plain words: citations in it are of another run."""
+    """Return a report's title as plain words, without links and images: the library's files are not trusted."""
     title = report.fields.title if report.fields is not None else ""
-    return single_line(CITATION.sub("", title)).strip()
+    return MARKUP.sub(r"\\\g<0>", single_line(CITATION.sub("", title)).strip())
+
+
+def _name_of(report: StoredReport) -> str:
+    """Return a report's name as code."""
+    name = single_line(report.name).replace("`", "'")
+    return f"`{name}`"
 
 
 def _pages_of(section: str, sources: Mapping[str, Source]) -> Iterator[str]:
