@@ -14,9 +14,14 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(sys.executable).with_name("explorer")
 MODULES = ("sitecustomize", "usercustomize", "conftest", "signal", "yaml", "pydantic", "loguru", "httpx2", "explorer")
 IMPORT_ALL = """
-import pkgutil, sys
+import os, pkgutil, sys
+
+# A library of the fleet's queue asks for the width of Python's integers in this way; only fleet commands load it.
+ITS_OWN = ("subprocess.Popen", ["file", "-b", os.path.realpath(sys.executable)])
 
 def watch(event, arguments):
+    if (event, arguments[1] if len(arguments) > 1 else "") == ITS_OWN:
+        return
     if event in {"socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system"}:
         print("BROKEN", event, arguments)
 
