@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, closing
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 from typing import Any
@@ -56,6 +57,20 @@ async def served(place: Path) -> AsyncGenerator[Client]:
         yield client
 
 
+def server_here(place: Path, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 - a program of the examples
+    """The server in this process."""
+    monkeypatch.setattr(sys, "path", [str(place), *sys.path])
+    spec = spec_from_file_location("forum_example", place / "server.py")
+    assert spec is not None
+    assert spec.loader is not None
+    program = module_from_spec(spec)
+    spec.loader.exec_module(program)
+    monkeypatch.delitem(sys.modules, "store")
+    forum = program.Forum(place / "data" / "forum.db")
+    forum.create(**json.loads(program.SAMPLE.read_text(encoding="utf-8")))
+    return program.forum_server(forum)
+
+
 async def ask(client: Client, tool: str, **arguments: Any) -> Json:
     """What a tool returns."""
     answer = await client.call_tool(tool, arguments)
@@ -76,9 +91,9 @@ def rows(place: Path, query: str) -> list[Any]:
         return [one[0] for one in connection.execute(query)]
 
 
-async def test_each_tool_has_a_clear_schema(place: Path) -> None:
+async def test_each_tool_has_a_clear_schema(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven tools: each says what it does, what it takes with bounds, and what it returns."""
-    async with served(place) as client:
+    async with Client(server_here(place, monkeypatch)) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert tools.keys() == READING | WRITING
     for name, tool in tools.items():

@@ -88,13 +88,15 @@ async def test_the_open_list_shows_runs_as_they_come_and_end(tmp_path: Path, mon
         run = await browser.ask("What is in the folder?")
         event = await _event(browser, moment)
         assert event.parts == ["part-runs"]
-        assert f'id="run-{run}"' in event.html
+        # A run is at work a moment before its journal is there.
+        while f'id="run-{run}"' not in event.html:
+            event = await _event(browser, event.id)
         assert 'data-at-work="1"' in event.html
         assert "<title>(1) explorer" in await browser.page("/")
         (tmp_path / "workspace" / A).parent.mkdir(exist_ok=True)
         shutil.copytree(folder, tmp_path / "workspace" / A)
-        event = await _event(browser, event.id)
-        assert f'id="run-{A}"' in event.html
+        while f'id="run-{A}"' not in event.html:
+            event = await _event(browser, event.id)
         client.gate.set()
         while 'data-at-work="0"' not in event.html:
             event = await _event(browser, event.id)
