@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
 from explorer.llm.sdk_client import Sdk
@@ -87,8 +88,8 @@ def pytest_make_collect_report(
     return report
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
     """Put the tests into one order for all processes, and give slow ones more time.
 
     On a machine that has much else to do, a process takes ten times as long.
@@ -98,6 +99,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_TEST_S))
+    # Hypothesis parses all modules for their constants, and keeps these: in a fresh clone one process does it for all.
+    kept = config.rootpath / ".hypothesis"
+    kept.mkdir(exist_ok=True)
+    lock = FileLock(kept / "constants.lock")
+    with lock:
+        is_first = not (kept / "constants").exists()
+        if is_first:
+            yield
+    if not is_first:
+        yield
 
 
 def pytest_configure(config: pytest.Config) -> None:
