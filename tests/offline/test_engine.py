@@ -27,6 +27,7 @@ def top_three(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     return asyncio.run(start(TOP_THREE, settings))
 
 
+@pytest.mark.slow
 async def test_a_sample_run_is_complete_and_every_quote_is_verbatim(settings: Settings) -> None:
     """Each sentence between curly marks stands in the stored source it cites."""
     result = await start("What was notable on Hacker News?", settings)
