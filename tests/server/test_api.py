@@ -335,28 +335,28 @@ async def test_what_is_no_json_or_comes_from_elsewhere_is_refused(tmp_path: Path
         assert not list((tmp_path / "workspace").glob("*"))
 
 
-@pytest.mark.parametrize(
-    ("path", "code"),
-    [
-        ("/api/runs/nothing", 404),
-        ("/api/runs/..%2f..%2fetc", 404),
-        ("/api/runs/2026", 404),
-        (f"/api/runs/{A}?at=0", 400),
-        (f"/api/runs/{A}?at=x", 400),
-        (f"/api/runs/{A}/events?limit=0", 400),
-        (f"/api/runs/{A}/agents/nobody", 404),
-        ("/api/runs?limit=100000", 400),
-        ("/api/runs?q=%3F", 400),
-        ("/api/nothing", 404),
-    ],
-)
-async def test_an_address_that_leads_nowhere_is_explained(tmp_path: Path, path: str, code: int) -> None:
+NOWHERE = [
+    ("/api/runs/nothing", 404),
+    ("/api/runs/..%2f..%2fetc", 404),
+    ("/api/runs/2026", 404),
+    (f"/api/runs/{A}?at=0", 400),
+    (f"/api/runs/{A}?at=x", 400),
+    (f"/api/runs/{A}/events?limit=0", 400),
+    (f"/api/runs/{A}/agents/nobody", 404),
+    ("/api/runs?limit=100000", 400),
+    ("/api/runs?q=%3F", 400),
+    ("/api/nothing", 404),
+]
+
+
+async def test_an_address_that_leads_nowhere_is_explained(tmp_path: Path) -> None:
     """With the same form of error, and what to do."""
     await two_runs(tmp_path / "workspace")
     async with browsing(tmp_path) as browser:
-        error = (await read(browser, path, code))["error"]
-        assert error["message"]
-        assert set(error) == {"message", "hint", "type"}
+        for path, code in NOWHERE:
+            error = (await read(browser, path, code))["error"]
+            assert error["message"], path
+            assert set(error) == {"message", "hint", "type"}
 
 
 async def test_a_damaged_run_is_read_up_to_the_damage(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is tried against the web page: other sites, other names, no token, hostile texts. Each with a control."""
+"""What is tried against the web page: other sites, other names, no token, too much. Each with a control."""
 
 from collections.abc import AsyncIterator
 from itertools import product
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from explorer.server.security import COOKIE, POLICY, ServerAccess
-from made_runs import A, make_run, page, two_runs
+from made_runs import A, two_runs
 from server.site_stage import HERE, GatedClient, active_parts, browsing, plain
 
 TOKEN = "0123456789abcdef-token"
@@ -147,22 +147,8 @@ async def test_every_answer_binds_the_browser(tmp_path: Path) -> None:
         assert not active_parts(text)
 
 
-async def test_hostile_texts_are_shown_as_text(tmp_path: Path) -> None:
-    """In a question, a title, a report, an agent's words and a file's name, wherever a page shows them."""
-    report = (
-        f"# A {SCRIPT}\n\n[run](javascript:alert(3)) <svg onload=alert(4)> <!-- hidden --> It costs 12 euros [S1].\n"
-    )
-    source = page("https://rope.example/a", f"It costs 12 euros. {SCRIPT}", title=f"Ropes {SCRIPT}")
-    folder = await make_run(tmp_path / "workspace", A, [source], report, question=f"What is {SCRIPT}?")
-    assert folder.exists()
-    async with browsing(tmp_path) as browser:
-        for path in ("/", f"/runs/{A}", f"/runs/{A}/agents/orchestrator", f"/?q={SCRIPT}", f"/runs/{A}?at=3"):
-            assert not active_parts(await browser.page(path)), path
-        assert "&lt;script&gt;" in await browser.page(f"/runs/{A}")
-
-
 def test_the_look_for_active_parts_finds_them() -> None:
-    """The control of the test above: each kind is found where it is."""
+    """The control of the tests that look for them: each kind is found where it is."""
     kinds = [SCRIPT, "<a href='javascript:x'>", "<svg><script/></svg>", "<!-- x -->", "<a href='//evil.example/'>"]
     kinds += [
         "<img src='https://evil.example/a.png'>",

@@ -1,11 +1,14 @@
 """The pages of runs over real HTTP: ask, watch, steer, stop, ask further, fork, and the past."""
 
 import hashlib
+import os
 import shutil
 import tomllib
 from pathlib import Path
 
+from engine_stage import noon
 from explorer.journal.control import Inbox
+from explorer.journal.journal import Journal
 from explorer.journal.listing import is_running, read_records
 from explorer.schema.events import RunStarted
 from explorer.server import app
@@ -112,6 +115,52 @@ async def test_the_past_is_shown_and_can_be_forked(tmp_path: Path) -> None:
         assert len(read_records(tmp_path / "workspace" / run)) == count
         refused = await browser.send(f"/runs/{run}/fork", 400, at="100000")
         assert "has records 1 to" in plain(refused.text)
+
+
+async def test_a_run_of_another_process_is_only_watched_and_written_to(tmp_path: Path) -> None:
+    """The page says which process works on it; only that can stop it at once, or resume it."""
+    folder = (await two_runs(tmp_path / "workspace"))[0]
+    journal = folder / ".explorer" / "journal.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:6]))
+    held = Journal.open(folder / ".explorer", noon)
+    try:
+        async with browsing(tmp_path) as browser:
+            page = await browser.page(f"/runs/{A}")
+            assert status_of(page) == "running"
+            assert f"Process {os.getpid()} works on it." in page
+            assert "Message to the run" in page
+            assert "Stop and write up" in page
+            assert "Stop now" not in page
+            assert "Resume" not in page
+            refused = await browser.send(f"/runs/{A}/stop", 409, how="now")
+            assert "another process works on this run" in plain(refused.text)
+            assert f"explorer stop {A}" in plain(refused.text)
+            assert "is at work" in plain((await browser.send(f"/runs/{A}/resume", 409, message="x")).text)
+            await browser.send(f"/runs/{A}/steer", message="Look at masts")
+            await browser.send(f"/runs/{A}/stop", how="write")
+            page = plain(await browser.page(f"/runs/{A}"))
+            assert "queued: Look at masts" in page
+            assert "queued: stopped by the user" in page
+    finally:
+        held.close()
+
+
+async def test_a_folder_without_runs_says_what_to_do(tmp_path: Path) -> None:
+    """One that is empty or has other files, one that is not there, and a file in its place."""
+    async with browsing(tmp_path) as browser:
+        workspace = tmp_path / "workspace"
+        for make in (lambda: None, workspace.mkdir, (workspace / "photos").mkdir):
+            make()
+            page = plain(await browser.page("/"))
+            assert f"There are no runs yet in {workspace}" in page
+            assert "explorer serve --workspace DIR" in page
+        shutil.rmtree(workspace)
+        workspace.write_text("x")
+        page = plain(await browser.page("/"))
+        assert f"{workspace} is not a folder" in page
+        assert "explorer serve --workspace DIR" in page
+        refused = await browser.send("/runs", 409, question=ROPES)
+        assert "cannot write in" in plain(refused.text)
 
 
 async def test_a_plan_waits_for_its_user(tmp_path: Path) -> None:

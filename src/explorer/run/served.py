@@ -180,6 +180,8 @@ class ServedRuns:
         await self._released(folder)
         if await asyncio.to_thread(is_running, folder):
             raise ToolError(own(AT_WORK, id=code(folder.name)))
+        # One whose plan waits has no end on record.
+        await self.settled(folder)
         try:
             settings = self._plan.settings_to_resume(folder)
             run_state = RunState.of(record.event for record in await asyncio.to_thread(read_records, folder))

@@ -124,8 +124,8 @@ class WebSite:
 
     def page(self, template: str, *, code: int = 200, **values: Any) -> HTMLResponse:
         """Return a page."""
-        about = {"version": __version__, "at_work": self.at_work, "site": self}
-        return HTMLResponse(self.part(template, about | values), code)
+        about: dict[str, Any] = {"version": __version__, "site": self}
+        return HTMLResponse(self.part(template, about | {"at_work": self.at_work} | values), code)
 
 
 def _cleaned(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - whatever JSON can be

@@ -29,6 +29,7 @@ def test_the_readme_shows_the_page_of_the_demo(
     expect(card.locator("mark").first).to_be_visible()
     expect(page.locator(".report > article")).to_contain_text(SENTENCE)
     expect(page.locator("#agent-orchestrator")).to_be_visible()
+    page.evaluate("scrollTo(0, 0)")
     if request.config.getoption("--update-golden"):
         page.screenshot(path=PICTURE)
     assert PICTURE.read_bytes().startswith(b"\x89PNG")

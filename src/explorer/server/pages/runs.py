@@ -1,11 +1,14 @@
 """The first page: ask a question, and all runs of the workspace, which is kept up to date while it is open."""
 
 import asyncio
+import os
 import zlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, StreamingResponse
@@ -54,13 +57,10 @@ async def show_runs(site: OfSite, q: str = "", status: str = "", show: int = MOS
     statuses = sorted({line.run.status for line in lines} | ({status} if status else set[str]()))
     return site.page(
         "runs.html",
-        lines=lines,
-        query=q,
-        status=status,
+        **_values(site, lines, q, status, show),
         statuses=statuses,
         words=STATUS_WORDS,
         hits=hits,
-        show=show,
         moment=_digest(_list(site, lines, q, status, show)),
     )
 
@@ -89,8 +89,29 @@ async def follow_runs(
 
 
 def _list(site: WebSite, lines: Sequence[RunLine], query: str, status: str, show: int) -> str:
-    values = {"lines": lines, "query": query, "status": status, "show": show, "at_work": site.at_work}
-    return site.part("parts/runs.html", values)
+    return site.part("parts/runs.html", _values(site, lines, query, status, show))
+
+
+def _values(site: WebSite, lines: Sequence[RunLine], query: str, status: str, show: int) -> dict[str, Any]:
+    workspace = site.runs.workspace
+    return {
+        "lines": lines,
+        "query": query,
+        "status": status,
+        "show": show,
+        "at_work": site.at_work,
+        "workspace": str(workspace),
+        "problem": problem_of(workspace),
+    }
+
+
+def problem_of(workspace: Path) -> str:
+    """Return why a folder cannot have runs; empty where it can, or is not there yet."""
+    if workspace.exists() and not workspace.is_dir():
+        return f"{workspace} is not a folder."
+    if workspace.exists() and not os.access(workspace, os.R_OK | os.X_OK):
+        return f"{workspace} cannot be read by you."
+    return ""
 
 
 def _digest(html: str) -> str:
