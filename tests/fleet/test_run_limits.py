@@ -113,6 +113,28 @@ async def test_a_run_pauses_at_the_limit_when_its_other_requests_have_ended(data
     assert use(database).is_reached
 
 
+async def test_a_run_that_is_stopped_while_it_waits_for_others_ends_at_once(database: FleetDatabase) -> None:
+    """As by `queue stop --all`: nothing stays reserved for the request that it did not send."""
+    SharedLimitBook(database).put(LIMIT, 0.015)
+    async with worker(database, "one") as shares:
+        first, second = await run(database, shares, "r1"), await run(database, shares, "r2")
+
+        async def ask_second() -> None:
+            async with second.holding("openai", CENT):
+                raise AssertionError
+
+        async with first.holding("openai", CENT):
+            waiting = asyncio.ensure_future(ask_second())
+            await until(lambda: use(database).held == NANO // 100)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        for run_id in ("r1", "r2"):
+            with database.transaction() as connection:
+                (await shares.release(run_id))(connection)
+    assert (use(database).spent, use(database).held) == (0, 0)
+
+
 async def test_many_requests_of_a_run_need_few_transactions(database: FleetDatabase) -> None:
     """They are paid out of a slice; what the run did not use comes back at its end."""
     SharedLimitBook(database).put(LIMIT, 100.0)

@@ -17,6 +17,7 @@ pytest.importorskip("dbos", reason="the extra fleet is not installed")
 from cli.conftest import hold
 from cli.stage import SCRIPT, Hold, clean_environment
 from explorer.fleet.database import FleetDatabase
+from explorer.fleet.leases import Leases
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.journal.listing import is_running, read_records
 from explorer.schema.errors import StorageError
@@ -130,6 +131,22 @@ def test_a_frozen_worker_writes_nothing_once_its_lease_is_over(tmp_path: Path, h
         assert after[: len(before)] == before
         assert after[len(before)].event.type == "session_configured", "the first new record is the other worker's"
         assert queue.run(run_id).deaths == 0
+
+
+def test_a_worker_takes_a_run_over_from_itself(tmp_path: Path, hold: Hold) -> None:
+    """Silent for too long, and given its own run again, it ends its earlier work on it, and settles the run."""
+    with queue_in(tmp_path) as queue:
+        run_id, _ = queue.submit(NewRun(QUESTION, OFFLINE))
+        with worker(tmp_path, hold, "--until-empty") as one:
+            assert hold.asked.wait(PATIENCE_S)
+            until(lambda: queue.run(run_id).epoch == 1)
+            one.send_signal(signal.SIGSTOP)
+            until(lambda: bool(Leases(queue, "another", 2.0).take_from_dead()))
+            hold.let_go.set()
+            one.send_signal(signal.SIGCONT)
+            until(lambda: queue.run(run_id).state is QueueState.DONE)
+            assert queue.run(run_id).epoch == 2
+            assert one.wait(PATIENCE_S) == 0
 
 
 def test_a_worker_that_is_ended_gives_its_runs_back(tmp_path: Path, hold: Hold) -> None:

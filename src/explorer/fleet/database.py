@@ -102,7 +102,7 @@ class FleetDatabase:
         if is_sqlite:
             add_millisecond_clock()
         if is_sqlite and self.url.database:
-            Path(self.url.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_folder(Path(self.url.database).parent, self.place)
         self.engine = sa.create_engine(self.url, connect_args=arguments, pool_pre_ping=not is_sqlite)
         self.now: sa.ColumnElement[float] = (
             sa.literal_column("((julianday('now') - 2440587.5) * 86400.0)", sa.Double)
@@ -174,6 +174,16 @@ class FleetDatabase:
                 f"the fleet's database has tables of version {found}; this explorer knows {SCHEMA_VERSION}",
                 hint="update explorer on this machine: pip install -U 'explorer[fleet]'",
             )
+
+
+def _make_folder(folder: Path, place: str) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"the fleet's database {place} cannot be used: no folder {folder} can be made: {error.strerror}",
+            hint="name another file: EXPLORER_FLEET_DATABASE",
+        ) from error
 
 
 def place_of(url: sa.URL) -> str:
