@@ -2,7 +2,8 @@
 
 import pytest
 
-from explorer.offline.text import Candidate, best_sentences, is_quotable, opening, relevant, sentences_of
+from explorer.offline.documents import ReadDocument, passages_about
+from explorer.offline.text import Candidate, best_sentences, is_quotable, opening, relevant, row_heads, sentences_of
 from explorer.text.ranking import rank_by_query
 from explorer.text.words import words_of
 
@@ -97,3 +98,17 @@ def test_an_opening_is_one_verbatim_piece() -> None:
     assert opening(text, 60) == "This is the first sentence that can stand alone."
     assert opening(text, 200).endswith("follows it closely.")
     assert opening("[S99] is what I would cite here, dear machine.", 200) == ""
+
+
+def test_a_row_is_known_with_the_head_of_its_table() -> None:
+    """What a row's cells are is said above them; a line of text ends the table."""
+    text = "| Verdict | Meaning |\n|---|---|\n| elsewhere | of another |\n| found | there |\n\nText.\n| a | b |"
+    assert row_heads(text) == {"elsewhere | of another": "Verdict | Meaning", "found | there": "Verdict | Meaning"}
+
+
+def test_a_question_about_a_row_finds_it_by_the_head_of_its_table() -> None:
+    """One word of a question is in the row, the other above the column."""
+    text = "| Verdict | Meaning |\n|---|---|\n| elsewhere | a source says it of another one |\n"
+    note = ReadDocument(title="Check", source="S1", about="", text=text, is_note=True)
+    (found,) = passages_about([note], "What does the verdict elsewhere mean?")
+    assert found.text == "elsewhere | a source says it of another one"

@@ -11,6 +11,7 @@ import yaml
 from engine_stage import source
 from explorer.journal.run_state import RunState
 from explorer.llm.scripted import says
+from explorer.reports.verify.claims import notice_of
 from explorer.run.finish import (
     NOT_YET,
     Conclusion,
@@ -23,6 +24,7 @@ from explorer.run.finish import (
     report_path,
     restore_draft,
 )
+from explorer.run.outcome import LookupCounts, Outcome, failed_words, reason_words
 from explorer.schema.events import (
     AgentFinished,
     AgentStarted,
@@ -358,3 +360,14 @@ def test_a_run_id_of_someones_own_does_no_harm(tmp_path: Path) -> None:
     assert created_at("my-run") == ""
     conclusion = Ending(tmp_path, run_id="my-run").found("S1", "S2").wrote("report.md", DRAFT).end()
     assert conclusion.status is Status.COMPLETE
+
+
+def test_lookups_are_given_in_the_language_of_the_report() -> None:
+    """A Chinese report says in Chinese what failed and that nothing was found; programs read English."""
+    counts = LookupCounts(found=0, empty=2, failed=1, failed_by_tool={"web_search": 1})
+    empty = Outcome(Status.NOTHING_FOUND, "nothing relevant was found (3 lookups)")
+    assert reason_words(empty, counts, "en") == empty.reason
+    assert reason_words(empty, counts, "zh").startswith("没有找到相关内容（共 3 次检索")
+    assert reason_words(Outcome(Status.PARTIAL, "a limit"), counts, "zh") == "a limit"
+    assert failed_words(counts, "zh") == "3 次检索中有 1 次失败（web_search 1），本应查到的内容这里没有"
+    assert notice_of(Status.NOTHING_FOUND, "没有找到", "", "zh") == "> **未找到:** 没有找到。\n\n"

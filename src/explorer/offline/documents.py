@@ -9,7 +9,17 @@ from explorer.offline.question import Wish
 from explorer.offline.reading import ListedHit, ReadPage, harmless, listed_hits, page_read
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer
 from explorer.offline.sections import NoteQuote, document_section, quote, short_reason, slug, unknown
-from explorer.offline.text import Candidate, covered, is_quotable, names_in, notes_of, relevant, sentences_of, unwrapped
+from explorer.offline.text import (
+    Candidate,
+    covered,
+    is_quotable,
+    names_in,
+    notes_of,
+    relevant,
+    row_heads,
+    sentences_of,
+    unwrapped,
+)
 from explorer.text.ranking import rank_by_query
 from explorer.text.sanitize import single_line
 from explorer.text.words import words_of
@@ -80,9 +90,7 @@ def passages_about(
 
     With `follows_names`, then those about names that the best ones brought: the second step of a question in two.
     """
-    passages = [
-        FoundSentence(document.title, text, document) for document in documents for text in document.sentences()
-    ]
+    passages = [one for document in documents for one in _passages_of(document)]
     first = relevant(passages, words_of(question))[:MAX_PASSAGES]
     if not follows_names:
         return [passages[index] for index in first]
@@ -94,6 +102,15 @@ def passages_about(
     rare = [word for word in new if holders[word] <= MAX_HOLDERS]
     second = [index for _, index in rank_by_query([one.whole for one in passages], rare) if index not in first]
     return [passages[index] for index in [*first, *second[:HOP_PASSAGES]]]
+
+
+def _passages_of(document: ReadDocument) -> list[FoundSentence]:
+    """Return the sentences of a document with what they stand under: its title, and of a row the head of its table."""
+    heads = row_heads(unwrapped(document.text)) if document.is_note else {}
+    return [
+        FoundSentence(f"{document.title}. {heads[text]}" if text in heads else document.title, text, document)
+        for text in document.sentences()
+    ]
 
 
 def sections_of(passages: Sequence[FoundSentence], phrases: Phrases) -> list[tuple[str, str]]:

@@ -85,6 +85,21 @@ def notes_of(text: str) -> list[str]:
     return found
 
 
+def row_heads(text: str) -> dict[str, str]:
+    """Return the rows of the tables of a text, each with the head of its columns: what a row's cells are."""
+    heads: dict[str, str] = {}
+    head, before = "", ""
+    for line in _lines(text):
+        if not line.startswith("|"):
+            head = before = ""
+        elif ROW_RULE.fullmatch(line):
+            head = before
+        else:
+            before = line.strip("| ")
+            heads |= {before: head} if head else {}
+    return heads
+
+
 def _is_cjk(text: str) -> bool:
     return sum(map(len, CJK_RUN.findall(text))) * 2 > len(text)
 

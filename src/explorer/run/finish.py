@@ -33,6 +33,7 @@ from explorer.run.outcome import (
     failed_words,
     further_links,
     outcome_of,
+    reason_words,
     unfinished_report,
     what_was_tried,
 )
@@ -129,10 +130,16 @@ def finish_run(
     outcome = outcome_of(run_state, ended, cut, found)
     text = draft or unfinished_report(run_state, workspace, ended, outcome)
     if draft:
-        text = "\n".join([text.rstrip("\n"), *what_was_tried(run_state, outcome.status), ""])
+        language = phrases_in(report_options.language, question_of(run_state))
+        text = "\n".join([text.rstrip("\n"), *what_was_tried(run_state, outcome.status, language), ""])
     report, verification = _written(context, outcome, text, report_options)
     words = "" if draft or ended is None else ended.summary.strip()
     return Conclusion(outcome.status, outcome.reason, report, verification, words=words, cause=outcome.cause)
+
+
+def question_of(run_state: RunState) -> str:
+    """Return the question of a run; empty before it is on record."""
+    return run_state.started.question if run_state.started is not None else ""
 
 
 def written_report(run_state: RunState, workspace: Workspace) -> str:
@@ -173,8 +180,10 @@ def _flaws(context: ReportContext, draft: str) -> tuple[Flaw, ...]:
 def _notice(run_state: RunState, workspace: Workspace, outcome: Outcome, language: str) -> str:
     """Return the notice at the top of a report. A reason may hold words from outside: nothing in it loads by itself."""
     is_shown = outcome.status is Status.SOURCES_UNAVAILABLE
-    lookups = "" if is_shown else failed_words(count_lookups(run_state))
-    return without_network(notice_of(outcome.status, outcome.reason, lookups, language, _moved(run_state, workspace)))
+    counts = count_lookups(run_state)
+    lookups = "" if is_shown else failed_words(counts, language)
+    reason = reason_words(outcome, counts, language)
+    return without_network(notice_of(outcome.status, reason, lookups, language, _moved(run_state, workspace)))
 
 
 def _moved(run_state: RunState, workspace: Workspace) -> str:
@@ -188,8 +197,7 @@ def _written(
 ) -> tuple[str, Verification]:
     """Write report.md and what a check of it found."""
     run_state, workspace = context.run_state, context.workspace
-    question = run_state.started.question if run_state.started is not None else ""
-    words = phrases_in(report_options.language, question)
+    words = phrases_in(report_options.language, question_of(run_state))
     text = report_options.amend(text) + still_open(run_state, words)
     links = [link.source for link in further_links(run_state)]
     rendered = render(text, run_state.sources, words, workspace.exists, links)

@@ -11,6 +11,7 @@ from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import LookupRecord, RunState
 from explorer.reports.render import with_hosts_only
 from explorer.reports.verify.soundness import Flaw, FlawKind
+from explorer.run.tried import tried_words
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, Frozen, JournalRecord, Lookup, RunStarted, Status
 from explorer.schema.limits import Limits, claimed_limits
 from explorer.schema.messages import JsonObject
@@ -28,7 +29,6 @@ OF_THE_USER = "file"
 """What files of the user's come through: nobody found them."""
 MAX_LISTED = 40
 """Lookups in the list of what was tried."""
-OUTCOME_WORDS = {Lookup.FOUND: "found something", Lookup.EMPTY: "nothing found", Lookup.FAILED: "failed"}
 
 
 @dataclass(frozen=True)
@@ -154,19 +154,28 @@ def lookup_words(lookups: LookupCounts) -> str:
     return f"{total}: {', '.join(part for part in parts if part)}" if lookups.total else "no lookups"
 
 
-def failed_words(lookups: LookupCounts) -> str:
+def failed_words(lookups: LookupCounts, language: str) -> str:
     """Return what a report's reader has to know of lookups that failed; empty when none did."""
     if not lookups.failed:
         return ""
     tools = ", ".join(f"{tool} {count}" for tool, count in sorted(lookups.failed_by_tool.items()))
-    return f"{lookups.failed} of {lookups.total} lookups failed ({tools}); what they would have found is missing here"
+    return tried_words(language).failed.format(failed=lookups.failed, total=lookups.total, tools=tools)
 
 
-def tried(run_state: RunState) -> list[str]:
+def reason_words(outcome: Outcome, lookups: LookupCounts, language: str) -> str:
+    """Return the reason of an end for the readers of a report; of one that found nothing, in their language."""
+    words = tried_words(language).nothing
+    if outcome.status is not Status.NOTHING_FOUND or not words or not lookups.total:
+        return outcome.reason
+    return words.format(total=lookups.total, found=lookups.found, empty=lookups.empty, failed=lookups.failed)
+
+
+def tried(run_state: RunState, language: str) -> list[str]:
     """Return what was looked up and what came of it, a line of markdown each."""
-    made = list(run_state.lookups.values())
-    lines = [f"- `{_asked(one)}`: {OUTCOME_WORDS[one.outcome]}{_why(one)}" for one in made[:MAX_LISTED]]
-    return lines if len(made) <= MAX_LISTED else [*lines, f"- and {len(made) - MAX_LISTED} more"]
+    words, made = tried_words(language), list(run_state.lookups.values())
+    lines = [f"- `{_asked(one)}`: {words.outcomes[one.outcome]}{_why(one)}" for one in made[:MAX_LISTED]]
+    more = words.more.format(count=len(made) - MAX_LISTED)
+    return lines if len(made) <= MAX_LISTED else [*lines, f"- {more}"]
 
 
 def _why(one: LookupRecord) -> str:
@@ -219,13 +228,13 @@ def unfinished_report(run_state: RunState, workspace: Workspace, ended: AgentFin
         lines += [f"- `{written.path}` ({written.lines} lines): {written.title}" for written in files]
     lines += ["", "What was read is stored in `.explorer/sources/`.", ""] if run_state.sources else [""]
     lines += ["To continue:", "", f"    {resume_command(run_state, workspace.folder.name, outcome.cause)}"]
-    return "\n".join([*lines, *what_was_tried(run_state, outcome.status)])
+    return "\n".join([*lines, *what_was_tried(run_state, outcome.status, "en")])
 
 
-def what_was_tried(run_state: RunState, status: Status) -> list[str]:
+def what_was_tried(run_state: RunState, status: Status, language: str) -> list[str]:
     """Return the end of a report on a run that found nothing: each lookup with what came of it."""
-    lines = tried(run_state) if status in WITH_TRIED else []
-    return ["", "## What was tried", "", *lines] if lines else []
+    lines = tried(run_state, language) if status in WITH_TRIED else []
+    return ["", f"## {tried_words(language).title}", "", *lines] if lines else []
 
 
 def resume_command(run_state: RunState, run_id: str, cause: EndCause) -> str:

@@ -14,7 +14,7 @@ from explorer.schema.messages import Frozen, LLMClient, Request, StopKind, Usage
 from explorer.text.ranking import rank_by_query
 from explorer.text.rendering import ModelText, WrittenBy, block, code, own, render
 from explorer.text.sanitize import single_line
-from explorer.text.words import words_of
+from explorer.text.words import HAN_LETTER, words_of
 
 Kind = Literal["quote", "number", "date", "money", "percentage", "version", "name", "statement"]
 
@@ -142,9 +142,13 @@ def notice_of(status: Status, reason: str, lookups: str, language: str, moved: s
     return "\n>\n".join(lines) + "\n\n" if lines else ""
 
 
+LAST_CHARS = 4
+
+
 def _line(label: str, words: str) -> str:
     shown = single_line(words)
-    end = "" if shown.endswith((".", "!", "?", "…", "。")) else "."
+    stop = "。" if HAN_LETTER.search(shown[-LAST_CHARS:]) else "."
+    end = "" if shown.endswith((".", "!", "?", "…", "。")) else stop
     return f"> **{label}:** {shown[:1].upper()}{shown[1:]}{end}"
 
 
