@@ -4,7 +4,8 @@
 
 The journal of a run is written with so many agents and records. `explorer serve` runs as a process of its own; its CPU
 time and memory are read from /proc. For the latency, records are appended to the journal as another process would do,
-and each tab notes when it was sent a state that has the record. Figures depend on the machine.
+and each tab notes when it was sent a state that has the record. They are of the kind that takes longest: the line of a
+call without effect waits up to 0.1 s in the journal for the next one. Figures depend on the machine.
 """
 
 import argparse

@@ -24,8 +24,8 @@ from explorer.schema.events import JournalRecord
 from explorer.workspace.access import REPORT
 
 Shown = TypeVar("Shown")
-LOOK_EVERY_S = 0.1
-LOCK_EVERY_LOOKS = 10
+LOOK_EVERY_S = 0.05
+LOCK_EVERY_LOOKS = 20
 """Looks into the journal for each look whether a process works on the run."""
 RECENT_RECORDS = 200
 """The latest records of a run that are kept for those who follow all of them."""

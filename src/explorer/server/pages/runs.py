@@ -93,7 +93,7 @@ def _list(site: WebSite, lines: Sequence[RunLine], query: str, status: str, show
 
 
 def _values(site: WebSite, lines: Sequence[RunLine], query: str, status: str, show: int) -> dict[str, Any]:
-    workspace = site.runs.workspace
+    workspace = site.runs.workspace.absolute()
     return {
         "lines": lines,
         "query": query,
