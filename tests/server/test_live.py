@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from engine_stage import noon
+from explorer.journal.journal import Journal
 from explorer.journal.listing import JournalTail, read_records
 from explorer.server.feeds import Moment, RunFeed
 from explorer.server.views import ENDED
@@ -185,6 +187,35 @@ async def test_no_record_comes_in_while_a_page_is_written(tmp_path: Path) -> Non
         may_end.set()
     assert written.result() == (5, 5)
     assert feed.run.view.seq == len(lines)
+
+
+async def test_a_run_that_ends_between_two_looks_is_never_unfinished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last records come, and its process lets go, just after the page has read what there was."""
+    folder, _ = await two_runs(tmp_path)
+    journal = folder / ".explorer" / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:6]))
+    held = Journal.open(folder / ".explorer", noon)
+    feed = RunFeed(folder)
+    await feed.refresh()
+    assert feed.status == "running"
+    look = JournalTail.look
+
+    def ends_then(tail: JournalTail) -> object:
+        found = look(tail)
+        if journal.stat().st_size < len(b"".join(lines)):
+            held.close()
+            journal.write_bytes(b"".join(lines))
+        return found
+
+    journal.write_bytes(b"".join(lines[:7]))
+    monkeypatch.setattr(JournalTail, "look", ends_then)
+    await feed.refresh()
+    assert (feed.run.view.seq, feed.status) == (7, "running")
+    await feed.refresh(looks_at_lock=False)
+    assert (feed.run.view.seq, feed.status) == (len(lines), "complete")
 
 
 @pytest.mark.parametrize(("text", "moment"), [("40", Moment(40)), ("40-unfinished", Moment(40, "unfinished"))])

@@ -145,6 +145,8 @@ class RunFeed:
         self.recent: deque[JournalRecord] = deque(maxlen=RECENT_RECORDS)
         """The latest records that were read."""
         self._tail = JournalTail(folder)
+        self._is_held = False
+        """Whether a process had the run's lock at the latest look."""
         self._lock = asyncio.Lock()
         self._changed = asyncio.Event()
 
@@ -161,6 +163,9 @@ class RunFeed:
         """Read what came since the last look."""
         async with self._lock:
             before = self.moment
+            if looks_at_lock:
+                # Before the records are read: a process that let go of the run has written all of them by then.
+                self._is_held = await asyncio.to_thread(is_running, self.folder)
             if self.run.view.seq == 0:
                 # All of it at once, in a thread: a long journal takes a second.
                 self.run, records = await asyncio.to_thread(self._read_first)
@@ -234,7 +239,9 @@ class RunFeed:
 
     def _look_at_process(self) -> None:
         view = self.run.view
-        is_at_work = view.status == NOT_ENDED and is_running(self.folder)
+        # That a process began since the latest look is seen at once; that one has ended, with the next look.
+        self._is_held = self._is_held or (view.status == NOT_ENDED and is_running(self.folder))
+        is_at_work = view.status == NOT_ENDED and self._is_held
         self.holder = holder(self.folder) if is_at_work else None
         self.waiting = tuple(order.text for order in Inbox(self.folder / ".explorer").waiting()) if is_at_work else ()
         if self.damage is not None:

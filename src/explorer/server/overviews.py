@@ -40,6 +40,8 @@ class _OpenRun:
 
     def overview(self) -> RunOverview:
         """Read what came, and return the run's line."""
+        # Before the records are read: a process that let go of the run has written all of them by then.
+        is_held = is_running(self._folder)
         try:
             records, damage = ((), None) if self._is_damaged else self._tail.look()
         except ExplorerError as error:
@@ -52,7 +54,7 @@ class _OpenRun:
             run_id=self._folder.name,
             folder=self._folder,
             question=view.question,
-            status=self._status(),
+            status=self._status(is_held=is_held),
             started=view.started,
             last=view.last,
             cost_usd=view.cost_usd,
@@ -61,12 +63,12 @@ class _OpenRun:
             sources=len(view.sources),
         )
 
-    def _status(self) -> str:
+    def _status(self, *, is_held: bool) -> str:
         if self._is_damaged:
             return DAMAGED
         if self._view.status != NOT_ENDED:
             return self._view.status
-        if is_running(self._folder):
+        if is_held:
             return RUNNING
         return WAITING if self._view.plan.is_waiting else UNFINISHED
 
