@@ -11,6 +11,7 @@ from typing import Any
 
 from explorer.lean.actions import REPORT, SEARCH, Actions, actions_of, calls_of
 from explorer.lean.progress import FINISH, WRITE, LeanProgress
+from explorer.llm.forms import filled_in
 from explorer.llm.history import is_begin_of
 from explorer.schema.messages import (
     JsonObject,
@@ -170,7 +171,7 @@ def _acting(turn: Turn, shown: _Shown) -> Turn:
     """Return a turn with the calls that its form stands for; a reply that is none stays text."""
     if turn.stop not in {StopKind.END, StopKind.TOOL_USE}:
         return turn
-    calls = calls_of(_first_object(turn.text), shown.progress, shown.actions)
+    calls = calls_of(filled_in(_first_object(turn.text)), shown.progress, shown.actions)
     if not calls:
         return turn
     made = tuple(

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 
 from explorer.llm.anthropic.reply import REASONING, AnthropicReply
+from explorer.llm.forms import RefusedForms, object_form
 from explorer.llm.history import BoundReasoning, Histories, accepted_name, is_own, projected_ids
 from explorer.llm.hosts import ANTHROPIC, ANTHROPIC_URL
 from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.prompt_cache import PromptPrefixes
 from explorer.llm.sdk_client import Sdk, SdkClient
+from explorer.schema.errors import ModelError
 from explorer.schema.messages import CallResult, JsonObject, Message, Request, Results, StopKind, Turn, UserText
 
 CACHE_MARK: Mapping[str, str] = {"type": "ephemeral"}
@@ -34,11 +36,12 @@ def to_prefix(request: Request) -> JsonObject:
 
 
 def to_rest(request: Request) -> JsonObject:
-    """Return the part that may differ each time."""
+    """Return the part that may differ each time: limit, effort, the reply's form."""
     rest: JsonObject = {"max_tokens": request.max_output_tokens}
-    if request.effort:
-        rest["output_config"] = {"effort": request.effort}
-    return rest
+    output: JsonObject = {"effort": request.effort} if request.effort else {}
+    if request.reply_schema is not None:
+        output["format"] = {"type": "json_schema", "schema": object_form(request.reply_schema)}
+    return rest | ({"output_config": output} if output else {})
 
 
 class MessagesWriter:
@@ -191,13 +194,22 @@ class AnthropicClient(SdkClient):
         self._prefixes = PromptPrefixes(to_prefix)
         self._histories = Histories(MessagesWriter)
         self._reasoning = BoundReasoning(ANTHROPIC)
+        self._forms = RefusedForms()
 
     async def generate(self, request: Request) -> Turn:
-        """Send a request once, and return the complete turn.
+        """Send a request, again without a form if the model refuses it, and return the complete turn.
 
         Raises:
             ModelError: No turn came; nothing of the attempt may be used.
         """
+        try:
+            return await self._ask(self._forms.request(request))
+        except ModelError as error:
+            if not self._forms.learn(request, error):
+                raise
+        return await self._ask(self._forms.request(request))
+
+    async def _ask(self, request: Request) -> Turn:
         reply = AnthropicReply(self._endpoint, self._meter(request))
         bound = self._reasoning.before(request)
         messages = with_cache_marks(self._histories.messages(request, bound.kept))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from explorer.llm.forms import FIELD, RefusedForms, object_form
 from explorer.llm.history import BoundReasoning, Histories, accepted_name, arguments_text, is_own, projected_ids
 from explorer.llm.hosts import OPENAI_RESPONSES
 from explorer.llm.openai.responses_reply import ResponsesReply
@@ -41,7 +42,7 @@ def to_prefix(request: Request) -> JsonObject:
 
 
 def to_rest(request: Request, *, wants_reasoning: bool = True) -> JsonObject:
-    """Return the part that may differ each time.
+    """Return the part that may differ each time: limit, reasoning, effort, the reply's form.
 
     Args:
         request: The request.
@@ -52,6 +53,9 @@ def to_rest(request: Request, *, wants_reasoning: bool = True) -> JsonObject:
         rest["include"] = [ENCRYPTED_REASONING]
     if request.effort:
         rest["reasoning"] = {"effort": request.effort}
+    if request.reply_schema is not None:
+        form: JsonObject = {"type": "json_schema", "name": FIELD, "strict": True}
+        rest["text"] = {"format": form | {"schema": object_form(request.reply_schema)}}
     return rest
 
 
@@ -147,11 +151,12 @@ class ResponsesClient(OpenAISdkClient):
         self._prefixes = PromptPrefixes(to_prefix)
         self._histories = Histories(InputWriter)
         self._reasoning = BoundReasoning(OPENAI_RESPONSES)
+        self._forms = RefusedForms()
         self._without_reasoning: set[str] = set()
         """The models that do not reason."""
 
     async def generate(self, request: Request) -> Turn:
-        """Send a request, again without encrypted reasoning if the model has none, and return the complete turn.
+        """Send a request, again without encrypted reasoning or a form if it is refused, and return the complete turn.
 
         Raises:
             ModelError: No turn came; nothing of the attempt may be used.
@@ -168,9 +173,10 @@ class ResponsesClient(OpenAISdkClient):
         if NO_REASONING in error.message.lower() and request.model not in self._without_reasoning:
             self._without_reasoning.add(request.model)
             return True
-        return False
+        return self._forms.learn(request, error)
 
     async def _ask(self, request: Request) -> Turn:
+        request = self._forms.request(request)
         reply = ResponsesReply(self._endpoint, self._meter(request))
         bound = self._reasoning.before(request)
         history = self._histories.messages(request, bound.kept)
