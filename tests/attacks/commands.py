@@ -207,6 +207,8 @@ FLOODS = {
     ),
     "time": Flood(f"trap '' TERM INT HUP; sleep 4; echo {SURVIVED} > scratch/late", {}, 1.0, lambda _f, _s: False),
 }
+PATIENCE_S = 60
+"""Seconds that an attack has where nothing stops it: a busy machine is no guard."""
 LARGE = 1 << 40
 WIDE = ShellLimits(
     output_bytes=LARGE,
@@ -245,7 +247,7 @@ def floods() -> Iterator[Attack]:
                 f"{tier}-{user}:use-up-{name}",
                 f"more than the limit of {name.replace('-', ' ')}, by a command in {tier}",
                 lambda _folder, tier=tier, flood=flood, limits=limits: _flood(tier, flood, limits, flood.seconds),
-                lambda _folder, flood=flood: _flood("none", flood, WIDE, 20),
+                lambda _folder, flood=flood: _flood("none", flood, WIDE, PATIENCE_S),
                 missing=Cage(tier, user).missing,
             )
 
@@ -283,7 +285,7 @@ def floods_without_groups() -> Iterator[Attack]:
                 f"{tier}-no-group:use-up-{name}",
                 f"more than the limit of {name.replace('-', ' ')} where no control group is delegated, in {tier}",
                 partial(_flood_without_groups, tier, name),
-                lambda _folder, flood=FLOODS[name]: _flood("none", flood, WIDE, 20),
+                lambda _folder, flood=FLOODS[name]: _flood("none", flood, WIDE, PATIENCE_S),
                 missing=lambda: "root" if os.geteuid() else "" if shutil.which("unshare") else "unshare",
             )
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from explorer.reports.library import StoredReport
 from explorer.reports.library_page import ReportFields
-from explorer.run.known_stories import repeated_stories, repetition_problem, without_repeated
+from explorer.run.known_stories import LibraryBefore, repeated_stories, repetition_problem, without_repeated
 from explorer.schema.events import Source
 
 WHEN = datetime(2026, 3, 16, 9, tzinfo=UTC)
@@ -27,12 +27,13 @@ LIBRARY = [
     report("of-today", run="tuesday", story_id="8"),
     StoredReport("2026-03-16/broken.md", None, "it has no frontmatter"),
 ]
+BEFORE = LibraryBefore(LIBRARY, "tuesday")
 SOURCES = {"S1": source("S1", "https://ropes.example/a"), "S2": source("S2", "https://knots.example/")}
 
 
 def repeated(draft: str) -> list[str]:
     """The names of the reports that a draft of Tuesday repeats."""
-    return [one.name.partition("/")[2] for one in repeated_stories(draft, SOURCES, LIBRARY, "tuesday")]
+    return [one.name.partition("/")[2] for one in repeated_stories(draft, SOURCES, BEFORE)]
 
 
 def test_a_story_under_a_heading_is_written_up() -> None:
@@ -59,7 +60,7 @@ def test_the_problem_names_a_few_reports() -> None:
 
 def left(draft: str, language: str = "en") -> str:
     """What a draft of Tuesday becomes."""
-    return without_repeated(draft, SOURCES, LIBRARY, "tuesday", language)
+    return without_repeated(draft, SOURCES, BEFORE, language)
 
 
 def test_a_story_of_an_earlier_day_is_taken_out() -> None:
@@ -100,5 +101,18 @@ def test_what_the_library_says_is_words() -> None:
     title = "![x](http://evil.example/a) [S1] <b>Ropes</b>"
     fields = ReportFields(title=title, url="https://ropes.example/a", created=MOMENT, updated=MOMENT, run=("monday",))
     library = [StoredReport("2026-03-16/a`b.md", fields)]
-    text = without_repeated("# Day\n\n## Ropes\n\nThey hold [S1].\n", SOURCES, library, "tuesday", "en")
+    text = without_repeated("# Day\n\n## Ropes\n\nThey hold [S1].\n", SOURCES, LibraryBefore(library, "tuesday"), "en")
     assert text.endswith("- \\!\\[x\\](http://evil.example/a) \\<b\\>Ropes\\</b\\> (`2026-03-16/a'b.md`)\n")
+
+
+def test_what_later_runs_wrote_was_not_known() -> None:
+    """A run that is asked further later loses nothing to the runs between; odd moments count as before."""
+    draft = "# Day\n\n## Ropes\n\nThey hold [S1].\n"
+    before, after = "2026-03-15T09:00:00+00:00", "2026-03-17T09:00:00+00:00"
+    assert without_repeated(draft, SOURCES, LibraryBefore(LIBRARY, "sunday", before), "en") == draft
+    assert "[S1]" not in without_repeated(draft, SOURCES, LibraryBefore(LIBRARY, "tuesday", after), "en")
+    for moment in ("yesterday", "2026-03-17T09:00:00"):
+        fields = LIBRARY[1].fields
+        assert fields is not None
+        odd = [StoredReport("a.md", fields.model_copy(update={"created": moment}))]
+        assert "[S1]" not in without_repeated(draft, SOURCES, LibraryBefore(odd, "tuesday", after), "en")

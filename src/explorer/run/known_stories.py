@@ -7,6 +7,7 @@ a writer is told once, and what is in it then all the same is taken out, or mark
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from explorer.reports.library import StoredReport
 from explorer.schema.errors import ToolError
@@ -31,9 +32,32 @@ MARK = {"en": "Written up on an earlier day: {names}", "zh": "此前已报道：
 """What stands in a section that has something else, too."""
 
 
-def repeated_stories(
-    draft: str, sources: Mapping[str, Source], reports: Iterable[StoredReport], run_id: str
-) -> list[StoredReport]:
+@dataclass(frozen=True)
+class LibraryBefore:
+    """The library as it was before a run."""
+
+    reports: Iterable[StoredReport]
+    """All its reports now."""
+    run_id: str
+    """The run; what it wrote itself is new."""
+    began: str = ""
+    """When the run began, in ISO form: what came later is no news of before. Empty: it is not known."""
+
+    def stories(self) -> Iterator[StoredReport]:
+        """Yield the reports that were there."""
+        return (one for one in self.reports if self._was_there(one))
+
+    def _was_there(self, report: StoredReport) -> bool:
+        fields = report.fields
+        if fields is None or self.run_id in fields.run:
+            return False
+        try:
+            return not self.began or datetime.fromisoformat(fields.created) < datetime.fromisoformat(self.began)
+        except (ValueError, TypeError):  # a file that somebody wrote by hand: no moment, or one without a zone
+            return True
+
+
+def repeated_stories(draft: str, sources: Mapping[str, Source], library: LibraryBefore) -> list[StoredReport]:
     """Return the reports on stories that a draft has under a heading, and that this run added nothing to.
 
     A story that is only mentioned, such as in the sentence that says what was known already, is none of them.
@@ -41,16 +65,10 @@ def repeated_stories(
     Args:
         draft: The report, with citations of sources.
         sources: The sources of the run.
-        reports: The library.
-        run_id: The run; what it wrote into the library itself is new.
+        library: The library before the run.
     """
     written_up = {key for section in HEADING.split(draft)[1:] for key in _pages_of(section, sources)}
-    return [one for one in _earlier(reports, run_id) if not written_up.isdisjoint(_pages_of_report(one))]
-
-
-def _earlier(reports: Iterable[StoredReport], run_id: str) -> Iterator[StoredReport]:
-    """Yield the reports that a run wrote nothing of."""
-    return (one for one in reports if one.fields is not None and run_id not in one.fields.run)
+    return [one for one in library.stories() if not written_up.isdisjoint(_pages_of_report(one))]
 
 
 @dataclass
@@ -87,9 +105,7 @@ class _Section:
         return f"{head}\n\n{line}\n\n" + rest.removeprefix("\n")
 
 
-def without_repeated(
-    draft: str, sources: Mapping[str, Source], reports: Iterable[StoredReport], run_id: str, language: str
-) -> str:
+def without_repeated(draft: str, sources: Mapping[str, Source], library: LibraryBefore, language: str) -> str:
     """Return a draft without the sections on stories that the library had before the run.
 
     They become a list at its end, with the names of the earlier reports. A section that cites other pages as well may
@@ -98,11 +114,10 @@ def without_repeated(
     Args:
         draft: The report, with citations of sources.
         sources: The sources of the run.
-        reports: The library.
-        run_id: The run; what it wrote into the library itself is new.
+        library: The library before the run.
         language: The language of the fixed words: `en` or `zh`.
     """
-    known = _by_page(_earlier(reports, run_id))
+    known = _by_page(library.stories())
     beginning, *texts = HEADING.split(draft)
     sections = [_section(text, frozenset(_pages_of(text, sources)), known) for text in texts]
     # What is between fences is no heading; a draft with fences keeps its text, and its sections are marked only.

@@ -27,6 +27,7 @@ from explorer.run.finish import (
     ReportContext,
     ReportOptions,
     checked_draft,
+    created_at,
     draft_problem,
     finish_run,
     missing_report,
@@ -35,7 +36,7 @@ from explorer.run.finish import (
     was_shown,
 )
 from explorer.run.judge import JudgeAccount, ask_judge
-from explorer.run.known_stories import repeated_stories, repetition_problem, without_repeated
+from explorer.run.known_stories import LibraryBefore, repeated_stories, repetition_problem, without_repeated
 from explorer.run.resources import RunResources
 from explorer.run.run_facts import QUICK, run_facts
 from explorer.run.session_context import SessionContext
@@ -268,16 +269,19 @@ class RunSession(SessionContext):
         """Return why the run cannot end yet, where the library has each story once and the report one again."""
         if self.settings.library != "once" or was_shown(self.run_state, ErrorCode.KNOWN_STORIES):
             return None
-        past = self.past()
-        draft, reports = self.workspace.read_text(REPORT), past.library.stored_reports()
-        return repetition_problem(repeated_stories(draft, self.run_state.sources, reports, past.run))
+        draft = self.workspace.read_text(REPORT)
+        return repetition_problem(repeated_stories(draft, self.run_state.sources, self._library_before()))
 
     def _without_repeated(self, draft: str) -> str:
         """Return a report without stories of earlier days, where the library has each story once."""
         if self.settings.library != "once":
             return draft
-        past, language = self.past(), phrases_in(self.settings.language, draft)
-        return without_repeated(draft, self.run_state.sources, past.library.stored_reports(), past.run, language)
+        language = phrases_in(self.settings.language, draft)
+        return without_repeated(draft, self.run_state.sources, self._library_before(), language)
+
+    def _library_before(self) -> LibraryBefore:
+        past = self.past()
+        return LibraryBefore(past.library.stored_reports(), past.run, created_at(past.run))
 
     def _missing_answer(self) -> ToolError | None:
         """Return why the run cannot end yet, where a program waits for an answer in its form."""
