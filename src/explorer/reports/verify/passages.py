@@ -42,6 +42,10 @@ MAX_HEADS = 4
 """A name in more lines is no name of one thing of a list."""
 THAT_FIGURE = re.compile(r"\b(?:that|this|the same) (?:number|figure|share|rate|total|sum|amount|price|value)\b")
 """What the sentence before gives."""
+SAID_CHARS = 300
+"""Around a figure, in which something is said of it: what has no end of a sentence may be a whole page of figures."""
+MAX_CLAUSES = 40
+"""Clauses before one, of which it may speak."""
 MAX_BEFORE = 2
 """Sentences before one that names nobody, of which it may speak."""
 
@@ -142,6 +146,7 @@ class Passages:
         self.figures = sorted([*_amounts(text, figures), *_times(figures), *_nobodies(text)])
         self._figure_starts = [one.start for one in self.figures]
         self._said: dict[tuple[int, int], Said] = {}
+        self._clauses: dict[int, list[Clause]] = {}
         self._polarities: dict[tuple[int, int], Polarity] = {}
 
     def __len__(self) -> int:
@@ -221,7 +226,11 @@ class Passages:
 
     def clauses(self, number: int) -> list[Clause]:
         """Return the clauses of a sentence; the cells of a table's row are one."""
-        start, end = self.span(number)
+        if number not in self._clauses:
+            self._clauses[number] = self._cut(*self.span(number))
+        return self._clauses[number]
+
+    def _cut(self, start: int, end: int) -> list[Clause]:
         if self.text[start : start + 2].strip().startswith(TABLE_ROW):
             return [Clause(start, end, is_strong=True)]
         found: list[Clause] = []
@@ -261,9 +270,10 @@ class Passages:
         clauses = self.clauses(number)
         mine = max((place for place, clause in enumerate(clauses) if clause.start <= start), default=0)
         first, last = self._around(clauses, mine)
-        own = self._terms(clauses[first].start, clauses[last].end, (start, end))
+        near = max(clauses[first].start, start - SAID_CHARS), min(clauses[last].end, end + SAID_CHARS)
+        own = self._terms(*near, (start, end))
         words, names, named_from = set(own.words), set(own.names), clauses[first].start
-        for place in range(first - 1, -1, -1):
+        for place in range(first - 1, max(-1, first - 1 - MAX_CLAUSES), -1):
             clause = clauses[place]
             if clauses[place + 1].is_strong and not names and CJK_LETTER.search(self.text, clause.start, clause.end):
                 break
