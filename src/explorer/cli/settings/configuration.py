@@ -263,9 +263,9 @@ def refuse_unknown(configuration: Configuration) -> None:
     first, more = configuration.unknown[0], len(configuration.unknown) - 1
     place, _, name = first.place.rpartition(" ")
     others = f" (and {more} more: explorer doctor)" if more else ""
-    near = f"did you mean {first.near}?" if first.near else "all names: explorer config show"
+    near = f"did you mean {first.near}? To" if first.near else "all names: explorer config show; to"
     way = f"unset {name}" if place == "environment" else f"take it out of {place}"
-    raise ConfigError(f"{first.place}: there is no such setting{others}", hint=f"{near} To go without it: {way}")
+    raise ConfigError(f"{first.place}: there is no such setting{others}", hint=f"{near} go without it: {way}")
 
 
 def _unknown_variables(variables: Mapping[str, str], origin: str) -> tuple[Unknown, ...]:
