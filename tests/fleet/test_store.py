@@ -284,8 +284,15 @@ def test_a_commit_whose_answer_was_lost_is_not_written_twice(queue: FleetQueue) 
     taken = leases.take(run_id)
     assert taken is not None
     commits = GroupCommit(queue.database, "one")
-    for _ in range(2):
-        commits.commit(RunBatch(run_id, taken.epoch, 1, 3, b"three lines\n"))
+    statements: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
+        statements.append(statement)
+
+    event.listen(queue.database.engine, "before_cursor_execute", note)
+    commits.commit(RunBatch(run_id, taken.epoch, 1, 3, b"three lines\n"))
+    assert len(statements) == 1, "one statement a batch, while nothing is in doubt"
+    commits.commit(RunBatch(run_id, taken.epoch, 1, 3, b"three lines\n"))
     with pytest.raises(LeaseLostError):
         commits.commit(RunBatch(run_id, taken.epoch, 1, 4, b"four lines\n"))
     commits.close()

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -16,7 +17,9 @@ import sqlalchemy as sa
 
 from cli.conftest import hold
 from cli.stage import SCRIPT, Hold, clean_environment
-from explorer.fleet.database import BATCHES, METADATA, ORDERS, FleetDatabase
+from explorer.fleet.database import BATCHES, METADATA, ORDERS, RUNS, FleetDatabase
+from explorer.fleet.group_commit import GroupCommit, RunBatch
+from explorer.fleet.leases import LeaseLostError, Leases
 from explorer.fleet.restore import Restorer
 from explorer.fleet.run_record import RunRecord, RunRecords
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
@@ -269,3 +272,24 @@ def test_reports_are_those_of_undisturbed_runs_when_machines_die(tmp_path: Path)
 
         found = bench().under_kills(tmp_path, postgres.url, 4, 2, 12.0, restart, store="database")
         assert (found.done, found.equal, found.effects_twice, found.parked) == (4, 4, 0, 0)
+
+
+def test_a_write_that_meets_a_take_over_waits_for_it_and_is_refused(queue: FleetQueue) -> None:
+    """The take-over is under way and not committed when the old worker writes: the write is decided after it."""
+    run_id, _new = queue.submit(NewRun(QUESTION, OFFLINE))
+    leases = Leases(queue, "one", 30.0)
+    leases.enter("one", 1, 1)
+    taken = leases.take(run_id)
+    assert taken is not None
+    commits = GroupCommit(queue.database, "one")
+    commits.commit(RunBatch(run_id, taken.epoch, 1, 1, b"in time\n"))
+    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    with ThreadPoolExecutor(1) as pool:
+        with queue.database.transaction() as connection:
+            connection.execute(sa.update(RUNS).where(RUNS.c.run_id == run_id).values(worker="two", epoch=2))
+            late = pool.submit(commits.commit, RunBatch(run_id, taken.epoch, 2, 2, b"too late\n"))
+            until(lambda: connection.scalar(waiting) == 1)
+            assert not late.done()
+        assert isinstance(late.exception(PATIENCE_S), LeaseLostError)
+    commits.close()
+    assert RunRecords(queue.database).of(run_id).lines == b"in time\n"

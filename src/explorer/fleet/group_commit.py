@@ -140,7 +140,8 @@ class _Statements:
             RUNS.c.state == QueueState.RUNNING,
         )
         ours = sa.select(*values).where(still).with_for_update(read=True)
-        self._add = insert(BATCHES).from_select(names, ours).on_conflict_do_nothing()
+        adding = insert(BATCHES).from_select(names, ours).on_conflict_do_nothing()
+        self._add = adding.execution_options(preserve_rowcount=True)
         self._is_ours = sa.select(RUNS.c.run_id).where(still).with_for_update(read=True)
         self._known = sa.select(BATCHES.c.epoch, BATCHES.c.last_seq).where(
             BATCHES.c.run_id == sa.bindparam("a_run_id"), BATCHES.c.number == sa.bindparam("a_number")
