@@ -95,12 +95,17 @@ def test_the_language_asked_for_wins() -> None:
         ("Hacker News on 2026-08-11", "2026-08-11", "2026-08-11"),
         ("本周 Hacker News 上关于 Rust 的讨论", "7d", "today"),
         ("What is on HN?", "", ""),
+        ("What did HN say about Rust from 10 to 16 August 2026?", "2026-08-10", "2026-08-16"),
+        ("HN stories about Rust between August 10 and August 12, 2026", "2026-08-10", "2026-08-12"),
+        ("What did HN say about Rust since August 2026?", "2026-08", "today"),
+        ("2026年8月10日 Hacker News 上关于 Rust 的讨论", "2026-08-10", "2026-08-10"),
     ],
 )
 def test_when(question: str, since: str, until: str) -> None:
     """A time that is named goes to the search as it is."""
     wish = wish_of(question)
     assert (wish.since, wish.until) == (since, until)
+    assert wish.topic == ("Rust" if "Rust" in question else "")
 
 
 def test_a_follow_up_is_about_the_same_place() -> None:

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from explorer.offline.named_dates import named_time
 from explorer.offline.phrases import SAMPLE_LINE, language_in_task, language_of
 from explorer.schema.messages import TaskData
 from explorer.text.words import words_of
@@ -212,9 +213,10 @@ def _detailed(wish: Wish) -> Wish:
         return wish
     question = wish.question
     subreddit = next((name for found in SUBREDDIT.finditer(question) for name in found.groups() if name), "all")
-    topic = topic_of(SUBREDDIT.sub(" ", question))
-    counted = count_of(question)
-    since, until = time_of(question)
+    named = named_time(question)
+    topic = topic_of(SUBREDDIT.sub(" ", named.rest))
+    counted = count_of(named.rest)
+    since, until = (named.since, named.until) if named.since and topic else time_of(question)
     return replace(
         wish,
         story_list=next((name for name, pattern in LISTS if pattern.search(question)), "top"),
