@@ -16,6 +16,9 @@ from explorer.fleet.limit_tables import HELD, RATES, SPENDING
 from explorer.fleet.limits import LimitName, SharedLimitBook
 from explorer.fleet.picking import Ticket, has_waiting, is_stalled, take_next
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
+from explorer.fleet.worker import Worker, WorkerPlan
+from explorer.run.run import RunHooks
+from explorer.schema.settings import Settings
 
 KEY = "openai-0123456789"
 
@@ -155,3 +158,16 @@ def test_a_run_that_a_worker_waits_with_is_not_handed_out_again(leases: Leases) 
         connection.execute(sa.update(RUNS).values(queued_at=RUNS.c.queued_at - 1000))
     assert take_next(leases, one, {}) is None
     assert leases.hand_out_again() == 0
+
+
+async def test_a_run_that_its_worker_does_not_know_of_goes_back(leases: Leases, tmp_path: Path) -> None:
+    """It was taken, and no answer of the database came; at the second look it is not in the middle of being taken."""
+    run = submit(leases)
+    settings = Settings(workspace=tmp_path / "workspace")
+    worker = Worker(leases.queue, WorkerPlan(settings, RunHooks, lambda _folder: settings), name="one")
+    assert leases.take(run.run_id) is not None
+    await worker._look()
+    assert leases.queue.run(run.run_id).state is QueueState.RUNNING
+    await worker._look()
+    assert leases.queue.run(run.run_id).state is QueueState.WAITING
+    assert leases.queue.run(run.run_id).deaths == 0

@@ -98,6 +98,8 @@ class Worker:
     at_work: dict[str, _AtWork] = field(default_factory=dict[str, _AtWork])
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
     _looked_up_at: float = field(default_factory=monotonic)
+    _unknown: dict[str, int] = field(default_factory=dict[str, int])
+    """The epochs of runs that were this worker's at the last look, and that it did not know of."""
 
     @cached_property
     def leases(self) -> Leases:
@@ -176,8 +178,11 @@ class Worker:
                 continue
 
     async def _look(self) -> None:
+        # Those that are taken while the database is asked are not in its answer.
+        known = dict(self.at_work)
         ours = await asyncio.to_thread(self.leases.renew)
-        for run_id, at_work in list(self.at_work.items()):
+        await self._give_up_unknown({run_id: epoch for run_id, (epoch, _) in ours.items()})
+        for run_id, at_work in known.items():
             epoch, wanted = ours.get(run_id, (None, Wanted.NOTHING))
             if epoch != at_work.taken.epoch:
                 at_work.cut(NO_LONGER_OURS, None)
@@ -193,6 +198,18 @@ class Worker:
             await asyncio.to_thread(self.leases.hand_out_again)
         if self.plan.is_until_empty:
             await self._end_if_empty()
+
+    async def _give_up_unknown(self, ours: dict[str, int]) -> None:
+        """Give back runs that the database says are this worker's, and that it does not know of.
+
+        It took them, and no answer came, because the database was about to go away; or it could not say how they ended.
+        """
+        unknown = {run_id: epoch for run_id, epoch in ours.items() if run_id not in self.at_work}
+        for run_id, epoch in unknown.items():
+            # One that is being taken or settled in this moment is known, or ended, by the next look.
+            if self._unknown.get(run_id) == epoch:
+                await asyncio.to_thread(self.leases.settle, TakenRun(run_id, epoch, "", ""), Ending(QueueState.WAITING))
+        self._unknown = unknown
 
     async def _end_if_empty(self) -> None:
         if not await asyncio.to_thread(lambda: self.queue.has_work):
@@ -210,13 +227,13 @@ class Worker:
 
     async def _take(self, ticket: Ticket) -> str:
         """Work on the run whose turn it is, if one may be taken; return how it ended."""
-        while (taken := await self.limits.take_next(ticket)) is None:
-            if not await asyncio.to_thread(has_waiting, self.leases):
-                return "nothing waits"
+        while (taken := await self._take_next(ticket)) is None:
             if self._ended.is_set():
                 await asyncio.to_thread(self.leases.return_unstarted, ticket.run_id)
                 return "returned to the queue"
             await asyncio.sleep(POLL_S)
+        if isinstance(taken, str):
+            return taken
         run_id, stop = taken.run_id, StopSignal()
         task = asyncio.ensure_future(self._explore(taken, stop))
         if run_id in self.at_work:
@@ -236,6 +253,17 @@ class Worker:
         words = NO_LONGER_OURS if at_work.is_lost else f"{ending.state} {ending.status or ending.reason}".strip()
         self.plan.say(single_line(f"{run_id}: {words}"))
         return words
+
+    async def _take_next(self, ticket: Ticket) -> TakenRun | str | None:
+        """Take a run; return words when none waits, and None when one is to be taken later."""
+        try:
+            taken = await self.limits.take_next(ticket)
+            if taken is None and not await asyncio.to_thread(has_waiting, self.leases):
+                return "nothing waits"
+        except StorageError as error:
+            logger.warning("{}", error.message)
+            return None
+        return taken
 
     async def _flush(self, at_work: _AtWork) -> None:
         """Have the run's store take what was written after the last record, such as the report of a run cut short."""

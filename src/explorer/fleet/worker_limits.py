@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TypeVar
 
 import sqlalchemy as sa
+from loguru import logger
 
 from explorer.fleet.dead_holdings import settle_earlier, spent_by
 from explorer.fleet.key_ids import KeyIds
@@ -14,10 +16,13 @@ from explorer.fleet.leases import Leases, TakenRun
 from explorer.fleet.ledger import Ledger, Taking
 from explorer.fleet.picking import Ticket, is_stalled, take_next
 from explorer.fleet.run_limits import RunLimits
-from explorer.fleet.shares import WorkerShares
+from explorer.fleet.shares import RETRY_S, WorkerShares
 from explorer.journal.listing import is_run, read_records
 from explorer.run.settings_parts import model_setup
+from explorer.schema.errors import StorageError
 from explorer.schema.settings import Settings
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -49,8 +54,11 @@ class WorkerLimits:
             taken: The run.
             folder: Its folder, which holds all that earlier workers wrote.
         """
-        key_ids = await asyncio.to_thread(self._key_ids)
-        last_seq = await asyncio.to_thread(self._settle_earlier, taken, folder, key_ids)
+        key_ids = await when_answered(self._key_ids)
+        records = await asyncio.to_thread(read_records, folder) if is_run(folder) else ()
+        spent = spent_by(records, key_ids.vendor_of)
+        await when_answered(partial(settle_earlier, self.leases.database, taken.run_id, taken.epoch, spent))
+        last_seq = records[-1].seq if records else 0
         holdings = await self.shares.begin(Taking(taken.run_id, taken.epoch, taken.tenant, last_seq))
         return RunLimits(self.shares, holdings, key_ids, self.keys.setdefault(taken.models, set()))
 
@@ -61,8 +69,12 @@ class WorkerLimits:
     def _key_ids(self) -> KeyIds:
         return KeyIds(self.leases.database.salt, model_setup(self.settings))
 
-    def _settle_earlier(self, taken: TakenRun, folder: Path, key_ids: KeyIds) -> int:
-        """Settle by the run's journal what earlier workers held; return the number of its last record."""
-        records = read_records(folder) if is_run(folder) else ()
-        settle_earlier(self.leases.database, taken.run_id, taken.epoch, spent_by(records, key_ids.vendor_of))
-        return records[-1].seq if records else 0
+
+async def when_answered(ask: Callable[[], T]) -> T:
+    """Return what the database says, as soon as it answers."""
+    while True:
+        try:
+            return await asyncio.to_thread(ask)
+        except StorageError as error:
+            logger.warning("{}", error.message)
+            await asyncio.sleep(RETRY_S)
