@@ -30,7 +30,8 @@ def bench() -> Any:  # noqa: ANN401 - a script's module, which no package holds
 def check_money(found: Any) -> None:  # noqa: ANN401 - the figures of that module
     """See that nothing above the limit was billed, that the limit was used, and that all went on when it was raised."""
     assert found.overshoot_usd == 0
-    assert found.limit_usd / 2 < found.billed_usd <= found.limit_usd
+    # A request that was in flight at a kill counts with all that it can have cost, and was mostly billed with less.
+    assert found.limit_usd / 5 < found.billed_usd <= found.limit_usd
     assert found.waiting_at_limit > 0
     assert found.billed_in_all_usd > found.limit_usd
     assert found.recorded >= found.requests, "each request is on record before it is sent"
