@@ -91,7 +91,7 @@ def main() -> int:
             from fleet_limits import money, rate  # noqa: PLC0415 - as below
 
             _show(asdict(money(Path(folder), url, given.runs, given.workers)), is_json=given.json)
-            _show(asdict(rate(Path(folder) / "rate", url, given.runs, given.workers)), is_json=given.json)
+            _show(asdict(rate(Path(folder), url, given.runs, given.workers)), is_json=given.json)
             return 0
         if given.overhead:
             from fleet_overhead import overhead  # noqa: PLC0415 - it needs the other files of the bench

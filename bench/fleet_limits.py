@@ -338,13 +338,11 @@ def rate(folder: Path, url: str, runs: int, workers: int) -> RateFigures:
         runs: How many, twice.
         workers: How many.
     """
-    folder.mkdir(exist_ok=True)
     queue = FleetQueue(FleetDatabase(url))
     book = SharedLimitBook(queue.database)
-    limited, throttling = Bill(), Bill(throttles_after=2 * runs)
+    limited, throttling, submitted = Bill(), Bill(throttles_after=2 * runs), set[str]()
     for bill, requests in ((limited, RATE), (throttling, None)):
-        for _ in range(runs):
-            queue.submit(NewRun("Which files are there?", {"model": MODEL}))
+        submitted |= {queue.submit(NewRun("Which files are there?", {"model": MODEL}))[0] for _ in range(runs)}
         with provider(bill, (0.0, 0.05)) as address:
             fleet = Fleet(folder, url, address, workers)
             book.put_rate(fleet.key_id(queue.database.salt), requests, 1.0)
@@ -362,7 +360,7 @@ def rate(folder: Path, url: str, runs: int, workers: int) -> RateFigures:
         seconds=round(limited.arrived[-1] - limited.arrived[0], 1),
         retry_after_s=RETRY_AFTER_S,
         silent_s=round(_silence(throttling), 2),
-        done=_counts(queue)[QueueState.DONE],
+        done=sum(one.state is QueueState.DONE and one.run_id in submitted for one in queue.runs()),
     )
     queue.close()
     return found
@@ -418,8 +416,6 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         url = given.database or f"sqlite:///{folder}/queue.sqlite"
         spent = money(Path(folder), url, given.runs, given.workers, kill_every=given.kill_every)
-    with tempfile.TemporaryDirectory() as folder:
-        url = given.database or f"sqlite:///{folder}/queue.sqlite"
         sent = rate(Path(folder), url, given.runs, given.workers)
     figures = {"money": asdict(spent), "rate": asdict(sent)}
     if given.json:
