@@ -74,8 +74,8 @@ def html_page(document: ReportDocument) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="referrer" content="no-referrer">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(document.title)}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
-        f"{_body(document)}{_facts(document)}</body>\n</html>\n"
+        f"<title>{escape(document.title)}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"{_body(document)}{_facts(document)}</main>\n</body>\n</html>\n"
     )
 
 
