@@ -1,6 +1,7 @@
 """A fleet under kills: many offline runs on several workers, a worker killed every few seconds, and what is lost.
 
-    uv run python bench/fleet.py [--runs 200] [--workers 4] [--kill-every 3] [--database URL] [--store NAME] [--json]
+    uv run python bench/fleet.py [--runs 200] [--workers 4] [--kill-every 3] [--store NAME] [--postgres] [--json]
+    uv run python bench/fleet.py --floor | --limits | --sizing [--postgres | --database URL] [--json]
     uv run python bench/fleet.py --overhead [--scenario fan-out-100] [--repeat 5] [--database URL] [--json]
 
 Each run explores the bundled sample day. At the end each report is compared with that of a run that nothing disturbed,
@@ -11,6 +12,7 @@ limits that all workers share (`fleet_limits.py`).
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import random
@@ -23,8 +25,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from explorer.fleet.database import FleetDatabase
 from explorer.fleet.restore import Restorer
@@ -40,6 +44,8 @@ SAMPLE = {"model": "offline", "is_sample": True, "lean": "off"}
 LEASE_S = 4
 CONCURRENCY = 2
 LOOK_S = 0.25
+RESTARTED_AT = (2, 4)
+"""Kills at which the database is restarted."""
 MAX_S = 3600.0
 
 
@@ -66,41 +72,87 @@ class Figures:
 
 def main() -> int:
     """Measure and print."""
+    given = _parser().parse_args()
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        between: Callable[[int], None] = lambda _kills: None  # noqa: E731 - there is nothing to restart
+        if given.postgres:
+            postgres = stack.enter_context(_own_postgres())
+            given.database, between = postgres.url, Restarts(postgres)
+        return _measure(Path(folder), given, between)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--kill-every", type=float, default=3.0, help="seconds; 0: no kills")
     parser.add_argument("--database", default="", help="default: a file")
+    parser.add_argument("--postgres", action="store_true", help="a Postgres of its own, restarted twice under kills")
     parser.add_argument("--store", default="local", choices=["local", "database"])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--overhead", action="store_true", help="CPU of a step with the store in the database")
+    parser.add_argument("--sizing", action="store_true", help="what a run takes of its worker and of Postgres")
     parser.add_argument("--floor", action="store_true", help="runs a second, beside the workflow engine's own")
     parser.add_argument("--count", type=int, default=200, help="runs of --floor")
     parser.add_argument("--limits", action="store_true", help="money and requests a second over all workers")
     parser.add_argument("--scenario", default="fan-out-100")
     parser.add_argument("--repeat", type=int, default=5)
-    given = parser.parse_args()
+    return parser
+
+
+def _measure(folder: Path, given: argparse.Namespace, between: Callable[[int], None]) -> int:
+    """Measure what was asked for; what it needs of the bench's other files is imported here."""
+    url = given.database or f"sqlite:///{folder}/queue.sqlite"
+    is_json: bool = given.json
     if given.floor:
-        from fleet_floor import floor  # noqa: PLC0415 - it needs the engine
+        from fleet_floor import floor  # noqa: PLC0415 - as said
 
-        _show(floor(given.database or "sqlite", given.count), is_json=given.json)
-        return 0
-    with tempfile.TemporaryDirectory() as folder:
-        url = given.database or f"sqlite:///{folder}/queue.sqlite"
-        if given.limits:
-            from fleet_limits import money, rate  # noqa: PLC0415 - as below
+        _show(floor(given.database or "sqlite", given.count), is_json=is_json)
+    elif given.limits:
+        from fleet_limits import money, rate  # noqa: PLC0415 - as said
 
-            _show(asdict(money(Path(folder), url, given.runs, given.workers)), is_json=given.json)
-            _show(asdict(rate(Path(folder), url, given.runs, given.workers)), is_json=given.json)
-            return 0
-        if given.overhead:
-            from fleet_overhead import overhead  # noqa: PLC0415 - it needs the other files of the bench
+        _show(asdict(money(folder, url, given.runs, given.workers)), is_json=is_json)
+        _show(asdict(rate(folder, url, given.runs, given.workers)), is_json=is_json)
+    elif given.overhead:
+        from fleet_overhead import overhead  # noqa: PLC0415 - as said
 
-            _show(asdict(overhead(url, given.scenario, given.repeat)), is_json=given.json)
-            return 0
-        figures = under_kills(Path(folder), url, given.runs, given.workers, given.kill_every, store=given.store)
-    _show(asdict(figures), is_json=given.json)
-    return 0 if figures.equal == figures.done == figures.runs and figures.effects_twice == 0 else 1
+        _show(asdict(overhead(url, given.scenario, given.repeat)), is_json=is_json)
+    elif given.sizing:
+        from fleet_sizing import sizing  # noqa: PLC0415 - as said
+
+        _show(asdict(sizing(folder, url, SAMPLE, QUESTION, given.runs)), is_json=is_json)
+    else:
+        figures = under_kills(folder, url, given.runs, given.workers, given.kill_every, between, store=given.store)
+        _show(asdict(figures), is_json=is_json)
+        return 0 if figures.equal == figures.done == figures.runs and figures.effects_twice == 0 else 1
+    return 0
+
+
+class Restarts:
+    """Restarts a database at two kills: first as a crash would."""
+
+    def __init__(self, postgres: Any) -> None:  # noqa: ANN401 - of a module of the tests, which is loaded by its path
+        self._postgres = postgres
+        self.count = 0
+
+    def __call__(self, kills: int) -> None:
+        """Restart it at the second and the fourth kill."""
+        if kills in RESTARTED_AT:
+            self._postgres.stop("immediate" if kills == RESTARTED_AT[0] else "fast")
+            self._postgres.start()
+            self.count += 1
+
+
+def _own_postgres() -> AbstractContextManager[Any]:
+    """Start a Postgres server as the tests do."""
+    path = Path(__file__).resolve().parents[1] / "tests" / "fleet" / "postgres.py"
+    spec = importlib.util.spec_from_file_location("bench_postgres", path)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = loaded
+    spec.loader.exec_module(loaded)
+    return loaded.server()
 
 
 def _show(figures: dict[str, object], *, is_json: bool) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, WorkflowSerializationFormat
 
 from explorer import Settings
@@ -61,12 +62,24 @@ def floor(url: str, count: int) -> dict[str, object]:
 
 
 def _in_process(url: str, kind: str, count: int) -> Rate:
-    variables = {**os.environ, "BENCH_DATABASE": url}  # noqa: TID251 - not on the command line: it has a password
+    variables = {**os.environ, "BENCH_DATABASE": _empty(url, kind)}  # noqa: TID251 - not on the command line: it has a password
     command = [sys.executable, __file__, kind, str(count)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=MOST_S, env=variables)
     if done.returncode:
         raise SystemExit(f"{kind} failed:\n{done.stderr[-3000:]}")
     return Rate(**json.loads(done.stdout))
+
+
+def _empty(url: str, kind: str) -> str:
+    """Return the address of an empty database: on a server one of its own for each kind."""
+    if url == "sqlite":
+        return url
+    name = f"floor_{kind}_{os.getpid()}"
+    engine = sa.create_engine(FleetDatabase(url).url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return engine.url.set(drivername="postgresql", database=name).render_as_string(hide_password=False)
 
 
 def _measured(count: int, work: Callable[[], object]) -> Rate:
@@ -137,7 +150,6 @@ def main() -> None:
     kind, count = sys.argv[1], int(sys.argv[2])
     url = os.environ["BENCH_DATABASE"]  # noqa: TID251 - as above
     with tempfile.TemporaryDirectory(prefix="explorer-bench-") as folder:
-        # A file of its own for each kind; of a server, the runs of an earlier kind have ended.
         place = f"sqlite:///{folder}/queue.sqlite" if url == "sqlite" else url
         queue = FleetQueue(FleetDatabase(place))
         queue.prepare()

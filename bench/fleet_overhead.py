@@ -113,10 +113,10 @@ async def _measure(url: str, scenario: str, models: str, store: str, folder: Pat
         else DatabaseStore(commits, taken, folder / "second" / "workspace" / RUN, record)
     )
     await play(scenario_named("fan-out-1"), OPENAI, models, folder / "first")
-    before, cpu, wall = _server_cpu_s(queue), time.process_time(), time.perf_counter()
+    before, cpu, wall = server_cpu_s(queue), time.process_time(), time.perf_counter()
     shown = await play(scenario_named(scenario), OPENAI, models, folder / "second", store=kept)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    server = _server_cpu_s(queue) - before
+    server = server_cpu_s(queue) - before
     commits.close()
     mine = BATCHES.c.run_id == taken.run_id
     with queue.database.transaction() as connection:
@@ -132,7 +132,7 @@ async def _measure(url: str, scenario: str, models: str, store: str, folder: Pat
     return Cell(shown["turns"], round(cpu, 4), round(wall, 3), round(server, 3), batches, size_bytes)
 
 
-def _server_cpu_s(queue: FleetQueue) -> float:
+def server_cpu_s(queue: FleetQueue) -> float:
     """CPU of a Postgres server on this machine, of its sessions that ended, too."""
     if queue.database.url.get_backend_name() == "sqlite":
         return 0.0
