@@ -384,6 +384,8 @@ def look_up(sentence: Sentence, cited: Cited) -> list[LookupOutcome]:
 
 MAX_PLACES = 12
 """A figure with more of them in its sources is taken to be where it should."""
+MAX_AROUND = 200
+"""The places of a figure whose words are read for what the statement is about; of more, the others add nothing."""
 
 
 def _in_context(part: SentencePart, answers: list[LookupOutcome], cited: Cited) -> list[LookupOutcome]:
@@ -391,7 +393,8 @@ def _in_context(part: SentencePart, answers: list[LookupOutcome], cited: Cited) 
     claim = claim_text(part.text, part.figures)
     checked = [_same_subject(claim, answer) for answer in answers]
     if not any(answer.finding.verdict in FAULTS for answer in checked):
-        places = [indexed.passages.said_of(one.start, one.end).own for a in answers for indexed, one in a.places]
+        found = [place for answer in answers for place in answer.places[:MAX_AROUND]]
+        places = [indexed.passages.said_of(one.start, one.end).own for indexed, one in found]
         around = frozenset[str]().union(*places) if places else None
         against = statement_conflict(claim, cited.all, around)
         against = against or _reported_otherwise(claim, cited)
