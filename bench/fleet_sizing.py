@@ -2,7 +2,7 @@
 
     uv run python bench/fleet.py --sizing (--postgres | --database URL) [--runs 40] [--json]
 
-Runs of the sample day: six agents, about thirty turns, fifty stored sources, without the time that a model takes.
+Runs of the sample day in offline mode: 4 agents, 15 turns, 32 stored sources, without the time that a model takes.
 """
 
 import os
