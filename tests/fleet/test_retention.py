@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from command import explorer_here
 from explorer.fleet.database import BATCHES, CONTENTS, RUNS
 from explorer.fleet.leases import Ending
+from explorer.fleet.limit_tables import HELD, SPENDING
 from explorer.fleet.objects import open_objects
 from explorer.fleet.retention import ENDED, STUCK, Pruned, Retention
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
@@ -65,6 +66,21 @@ def test_what_ended_long_ago_is_removed_whole(queue: FleetQueue) -> None:
     assert retention.prune() == Pruned(0, 0, 0)
     assert Retention(queue, 30 * DAY_S, ENDED | STUCK, tenant="another").look().runs == 0
     assert Retention(queue, 30 * DAY_S, ENDED | STUCK).prune().runs == 1
+
+
+def test_what_a_dead_worker_had_reserved_stays_spent(queue: FleetQueue) -> None:
+    """With the journal goes what could say how much of it was sent."""
+    run_id = ended(queue, QueueState.CANCELLED, 31)
+    limit = {"scope": "fleet", "subject": "", "unit": "usd", "period": "total"}
+    with queue.database.transaction() as connection:
+        connection.execute(sa.insert(SPENDING).values(**limit, window="", spent=55, held=0))
+        connection.execute(
+            sa.insert(HELD).values(**limit, window="", run_id=run_id, epoch=1, held=50, is_presumed=True)
+        )
+    assert Retention(queue, 30 * DAY_S).prune().runs == 1
+    with queue.database.transaction() as connection:
+        assert connection.execute(sa.select(SPENDING.c.spent, SPENDING.c.held)).one() == (55, 0)
+        assert connection.execute(sa.select(HELD)).all() == []
 
 
 def test_what_the_library_handed_out_is_forgotten(queue: FleetQueue) -> None:
