@@ -4,7 +4,7 @@ import json
 import secrets
 import subprocess
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +22,15 @@ from explorer.schema.errors import ConfigError, StorageError
 from fleet.postgres import server
 
 
-def test_a_second_workspace_is_refused_while_the_first_is_in_use(tmp_path: Path) -> None:
+@pytest.fixture
+def database(tmp_path: Path) -> Generator[FleetDatabase]:
+    """A database with the tables and nothing in them."""
+    with closing(FleetDatabase(f"sqlite:///{tmp_path / 'queue.sqlite'}")) as opened:
+        yield opened
+
+
+def test_a_second_workspace_is_refused_while_the_first_is_in_use(tmp_path: Path, database: FleetDatabase) -> None:
     """Its workers would begin runs again that have begun elsewhere; a workspace that nothing used can be replaced."""
-    database = FleetDatabase(f"sqlite:///{tmp_path / 'queue.sqlite'}")
     one, two = tmp_path / "one", tmp_path / "two"
     agree_on_workspace(database, one)
     agree_on_workspace(database, one)

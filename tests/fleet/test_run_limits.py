@@ -1,8 +1,8 @@
 """The shared limits as a run's requests meet them: they wait for others, pause at the end, and lose nothing paid."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,9 +27,10 @@ CENT = RequestUse(1, 100, 0.01)
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> FleetDatabase:
+def database(tmp_path: Path) -> Generator[FleetDatabase]:
     """A database with the tables and nothing in them."""
-    return FleetDatabase(f"sqlite:///{tmp_path / 'queue.sqlite'}")
+    with closing(FleetDatabase(f"sqlite:///{tmp_path / 'queue.sqlite'}")) as opened:
+        yield opened
 
 
 def use(database: FleetDatabase) -> LimitUse:

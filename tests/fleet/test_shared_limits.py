@@ -1,7 +1,8 @@
 """Limits that a fleet shares, in the database: nothing is granted twice, and what a dead worker held is spent."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,10 @@ KEY = OF_KEY.subject
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> FleetDatabase:
+def database(tmp_path: Path) -> Generator[FleetDatabase]:
     """A database with the tables and nothing in them."""
-    return FleetDatabase(f"sqlite:///{tmp_path / 'queue.sqlite'}")
+    with closing(FleetDatabase(f"sqlite:///{tmp_path / 'queue.sqlite'}")) as opened:
+        yield opened
 
 
 def taken(database: FleetDatabase, run_id: str, worker: str = "one", epoch: int = 1, tenant: str = "") -> Taking:
@@ -215,9 +217,9 @@ def test_a_throttled_key_is_closed_for_all_workers(database: FleetDatabase) -> N
 
 def test_a_key_is_known_by_a_hash_that_only_its_fleet_makes(database: FleetDatabase, tmp_path: Path) -> None:
     """The id is that of all workers with the key, and another one in another fleet."""
-    other = FleetDatabase(f"sqlite:///{tmp_path / 'other.sqlite'}")
-    again = FleetDatabase(str(database.url))
-    ids: Sequence[str] = [KeyIds(one.salt, ModelSetup()).id_of("openai") for one in (database, again, other)]
+    path = tmp_path / "other.sqlite"
+    with closing(FleetDatabase(str(database.url))) as again, closing(FleetDatabase(f"sqlite:///{path}")) as other:
+        ids: Sequence[str] = [KeyIds(one.salt, ModelSetup()).id_of("openai") for one in (database, again, other)]
     assert ids[0] == ids[1] != ids[2]
 
 

@@ -109,7 +109,11 @@ class FleetDatabase:
             if is_sqlite
             else sa.literal_column("EXTRACT(EPOCH FROM clock_timestamp())::float8", sa.Double)
         )
-        self._prepare()
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def dsn(self) -> str:
