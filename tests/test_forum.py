@@ -167,14 +167,16 @@ def test_only_the_store_knows_sql() -> None:
 
 
 def lead(*more: Turn) -> list[Turn]:
-    """The observer's turns until it calls the persona, whose turns follow."""
-    reading = says(
-        "",
-        ("mcp__forum__get_global_policy", {}),
-        ("mcp__forum__get_thread_context", {"thread_id": 1}),
-        ("mcp__forum__get_recent_interactions", {}),
-    )
-    return [reading, says("", ("call_agent", {"agent_type": "persona", "task_description": TASK})), *more]
+    """The observer's turns until it calls the persona, whose turns follow.
+
+    It reads one thing after the other: of calls in one turn, the first to be answered gets the first source id.
+    """
+    reading = [
+        says("", ("mcp__forum__get_global_policy", {})),
+        says("", ("mcp__forum__get_thread_context", {"thread_id": 1})),
+        says("", ("mcp__forum__get_recent_interactions", {})),
+    ]
+    return [*reading, says("", ("call_agent", {"agent_type": "persona", "task_description": TASK})), *more]
 
 
 READS = says(

@@ -18,7 +18,7 @@ class KeyIds:
     """
 
     salt: str
-    """Of the fleet."""
+    """The fleet's secret for its hashes; all workers read the same one from the store."""
     setup: ModelSetup
 
     def vendor_of(self, prefix: str) -> str:

@@ -42,7 +42,7 @@ class DaySpending(BaseModel):
     day: str = ""
     spent_usd: float = 0.0
     reserved: dict[str, Reserved] = Field(default_factory=dict[str, Reserved])
-    """By the id of the run."""
+    """What each session at work has reserved; the keys are ids of runs."""
 
     @property
     def reserved_usd(self) -> float:

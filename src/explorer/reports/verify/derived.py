@@ -196,7 +196,7 @@ MAX_ALIKE = 8
 """Figures of one unit in a source; of more, those count whose words are the sentence's."""
 MAX_POOL = 14
 LEAST_DIGITS = 2
-"""Of a number that a longer list of figures could give by chance."""
+"""Fewest digits of a number worked out from many figures; a shorter one could come out by chance."""
 FEW_ALIKE = 5
 LONG_DIGITS = 3
 RATIO_SHARE = Fraction(5, 100)

@@ -423,7 +423,7 @@ def _same_subject(claim: ClaimText, answer: LookupOutcome) -> LookupOutcome:
 
 
 LEAST_NEAR = 0.6
-"""Of the words that the best place of a figure shares with the sentence; a place with fewer proves nothing."""
+"""Smallest share of the best place's words in common with the sentence; a place with fewer proves nothing."""
 
 
 def _nearest(claim: ClaimText, answer: LookupOutcome) -> list[tuple[IndexedSource, Figure]]:

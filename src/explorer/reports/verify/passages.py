@@ -422,7 +422,7 @@ _COMMONEST = {
 LANGUAGE_WORDS: Mapping[str, frozenset[str]] = {name: frozenset(words.split()) for name, words in _COMMONEST.items()}
 LEAST_KANA = 2
 LEAST_COMMON = 2
-"""Of fewer common words no language can be told: `a` is French, too."""
+"""Fewest common words from which a language is recognised: `a` alone is French, too."""
 
 
 def language_of(text: str) -> str:

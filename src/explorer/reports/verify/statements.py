@@ -73,7 +73,7 @@ def statement_conflict(
 
 
 COMPARISON = re.compile(r"\b(?:than|als)\b")
-"""Of what is compared, one is the other's in a source's words."""
+"""Words of a comparison. Its two sides may stand the other way round in a source, so names are not compared there."""
 
 
 @dataclass(frozen=True)
