@@ -23,9 +23,10 @@ from dbos import DBOS, DBOSClient, DBOSConfig, WorkflowSerializationFormat
 
 from explorer import Settings
 from explorer.fleet.database import FleetDatabase
+from explorer.fleet.exploration import WorkerPlan
 from explorer.fleet.runs import FleetQueue, NewRun
 from explorer.fleet.stores import StoreKind
-from explorer.fleet.worker import POLL_S, Worker, WorkerPlan
+from explorer.fleet.worker import POLL_S, Worker
 from explorer.run.run import RunHooks
 from explorer.testing import ScriptedClient, says
 

@@ -11,12 +11,13 @@ pytest.importorskip("dbos", reason="the extra fleet is not installed")
 import sqlalchemy as sa
 
 from explorer.fleet.database import META, RUNS, FleetDatabase
+from explorer.fleet.exploration import WorkerPlan
 from explorer.fleet.leases import Ending, Leases, TakenRun
 from explorer.fleet.limit_tables import HELD, RATES, SPENDING
 from explorer.fleet.limits import LimitName, SharedLimitBook
 from explorer.fleet.picking import Ticket, has_waiting, is_stalled, take_next
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
-from explorer.fleet.worker import Worker, WorkerPlan
+from explorer.fleet.worker import Worker
 from explorer.run.run import RunHooks
 from explorer.schema.settings import Settings
 

@@ -183,6 +183,26 @@ def test_a_second_machine_takes_over_byte_for_byte_what_a_killed_one_had_on_reco
     assert (one.workspace / run_id / JOURNAL).read_bytes() != records.of(run_id).lines, "the copy is another folder"
 
 
+def test_a_plan_is_approved_on_a_third_machine(queue: FleetQueue, machines: list[Machine]) -> None:
+    """The run waits with its plan for no worker; with the decision, a worker on another machine takes it to its end."""
+    one, two, three = machines
+    run_id = three.run("submit", "--sample", "--plan", SAMPLE_QUESTION).strip()
+    with one.worker("--until-empty") as first:
+        assert first.wait(PATIENCE_S) == 0
+    assert queue.run(run_id).state is QueueState.UNDECIDED
+    assert json.loads(three.run("show", run_id, "--output-format", "json"))["status"] == "waiting"
+    assert "explorer resume" in three.run("resume", run_id, code=2)
+    told = json.loads(three.run("resume", run_id, "--plan", "approve", "--output-format", "json"))
+    assert told == {"run_id": run_id, "state": "waiting"}
+    with two.worker("--until-empty") as second:
+        assert second.wait(PATIENCE_S) == 0
+    assert (queue.run(run_id).state, queue.run(run_id).status) == (QueueState.DONE, "complete")
+    records = read_records(two.workspace / run_id)
+    decided = [record.event for record in records if record.event.type == "plan_decided"]
+    assert [(one.verdict, one.is_automatic) for one in decided] == [("approved", False)]
+    assert "Tern TLS" in three.run("report", run_id)
+
+
 def test_no_record_of_a_frozen_worker_gets_into_the_database_or_a_file(
     queue: FleetQueue, machines: list[Machine], hold: Hold
 ) -> None:

@@ -1,5 +1,6 @@
 """Runs that the fleet's database has, in the browser of a machine without their folders."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,16 +9,20 @@ pytest.importorskip("dbos", reason="the extra fleet is not installed")
 
 from pydantic import SecretStr
 
+from explorer.cli.fleet_plans import decide_in_fleet
 from explorer.cli.runs_at_hand import OpenCopies
 from explorer.fleet.leases import Ending
 from explorer.fleet.orders import deliver_orders
+from explorer.fleet.plan_decisions import decision_for
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.fleet.store_choice import agree_on_store
 from explorer.journal.control import Inbox
 from explorer.schema.events import NoteAdded, RunFinished, Status
+from explorer.schema.plan import PlanDecision
 from explorer.schema.settings import Secrets, Settings
+from fleet.test_plan_decisions import propose, state_of
 from fleet.test_queue import queue, tables
-from fleet.test_run_copy import started, until
+from fleet.test_run_copy import settings_of, started, until
 from fleet.test_store import KEY, machine
 from server.site_stage import browsing
 from server.test_api import ended, order, read
@@ -60,3 +65,24 @@ async def test_a_run_of_another_machine_is_followed_steered_and_forked(
 def copies_folder(place: Path, run_id: str) -> Path:
     """The engine's folder of a copy."""
     return place / "workspace" / ".fleet" / "copies" / run_id / ".explorer"
+
+
+async def test_a_plan_of_a_run_of_another_machine_is_decided_in_the_browser(queue: FleetQueue, tmp_path: Path) -> None:
+    """The form and its JSON twin hand the decision to the fleet, and words ask for another plan."""
+    agree_on_store(queue.database, "database", KEY)
+    settings = settings_of(queue, tmp_path)
+    copies = OpenCopies(settings)
+    decide = partial(decide_in_fleet, settings)
+    async with browsing(tmp_path, elsewhere=copies.of, decide_elsewhere=decide) as browser:
+        for path, fields in (("plan", {"decision": "approve"}), ("resume", {"message": "only its age"})):
+            run_id, _new = queue.submit(NewRun("What is new?", {}))
+            with machine(queue, tmp_path, f"for-{path}", run_id) as one:
+                await propose(one)
+                page = await browser.page(f"/runs/{run_id}")
+                assert f'action="/runs/{run_id}/plan"' in page
+                await order(browser, f"{RUNS}/{run_id}/{path}", 202, **fields)
+                decided = decision_for(queue.database, run_id, state_of(one))
+                wanted = PlanDecision.approve() if path == "plan" else PlanDecision.reject("only its age")
+                assert (decided, queue.run(run_id).state) == (wanted, QueueState.WAITING)
+                queue.cancel(run_id)
+    copies.close()

@@ -34,6 +34,8 @@ PACKAGE = "dbos"
 FLEET_FOLDER = ".fleet"
 DATABASE_FILE = Path(FLEET_FOLDER) / "queue.sqlite"
 COPIES = Path(FLEET_FOLDER) / "copies"
+UNDECIDED = "undecided"
+"""The state of a run of the queue whose plan waits for a decision."""
 MAX_OPEN = 20
 """Copies that a server keeps open."""
 
@@ -202,7 +204,7 @@ def run_to_resume(settings: Settings, name: str) -> Path:
 
     Raises:
         NotFoundError: No run matches.
-        ConfigError: It is in the fleet's database: what is added here would not be there.
+        ConfigError: It is in the fleet's database: what is added here would not be there; or its plan waits.
         StorageError: The fleet's database does not answer.
     """
     here, missing = _in_workspace(settings.workspace, name)
@@ -210,6 +212,11 @@ def run_to_resume(settings: Settings, name: str) -> Path:
         return here
     with fleet_database(settings) as database:
         found = None if database is None else _named(database, here.name if here is not None else name)
+        if found is not None and found.state == UNDECIDED:
+            raise ConfigError(
+                f"the plan of run {found.run_id} waits for a decision, and then a worker of the fleet continues it",
+                hint=f"explorer resume {found.run_id} --plan approve; see it: explorer show {found.run_id}",
+            )
         if found is not None and found.store == "database":
             raise ConfigError(
                 f"run {found.run_id} is in the fleet's database, and a worker of the fleet continues it",
@@ -219,6 +226,21 @@ def run_to_resume(settings: Settings, name: str) -> Path:
         assert missing is not None
         raise missing
     return here
+
+
+def waits_in_fleet(settings: Settings, name: str) -> str:
+    """Return the id of a run of the fleet whose plan waits for a decision; empty where the name is another run's.
+
+    Raises:
+        ConfigError: More than one run matches.
+        StorageError: The fleet's database does not answer.
+    """
+    here, _ = _in_workspace(settings.workspace, name)
+    if here is not None and here.resolve().parent != settings.workspace.resolve():
+        return ""
+    with fleet_database(settings) as database:
+        found = None if database is None else _named(database, here.name if here is not None else name)
+    return found.run_id if found is not None and found.state == UNDECIDED else ""
 
 
 def all_runs(settings: Settings) -> list[RunOverview]:

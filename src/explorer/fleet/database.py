@@ -191,7 +191,9 @@ def _make_folder(folder: Path, place: str) -> None:
 
 
 def place_of(url: sa.URL) -> str:
-    """Return an address as it may be shown, without its password."""
+    """Return an address as it may be shown, without its password; of a file, its path."""
+    if url.get_backend_name() == "sqlite" and url.database:
+        return url.database
     return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
 
 

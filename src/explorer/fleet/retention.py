@@ -14,8 +14,8 @@ from explorer.schema.errors import StorageError
 
 ENDED = frozenset({QueueState.DONE, QueueState.CANCELLED})
 """What is removed by itself."""
-STUCK = frozenset({QueueState.FAILED, QueueState.PARKED})
-"""What `retry` would continue: removed only where that was asked for."""
+STUCK = frozenset({QueueState.FAILED, QueueState.PARKED, QueueState.UNDECIDED})
+"""What `retry` or a decision would continue: removed only where that was asked for."""
 RUNS_AT_ONCE = 100
 """The runs of one transaction: a lock is held for a moment, and an interruption undoes little."""
 

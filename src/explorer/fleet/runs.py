@@ -49,6 +49,8 @@ class QueueState(StrEnum):
     CANCELLED = "cancelled"
     PARKED = "parked"
     """Several workers died with it; it is not tried again by itself."""
+    UNDECIDED = "undecided"
+    """Its plan waits for a decision (`plan_decisions.py`)."""
 
 
 class Wanted(StrEnum):
@@ -282,7 +284,7 @@ class FleetQueue:
         Raises:
             ConfigError: It has ended.
         """
-        idle = (QueueState.WAITING, QueueState.FAILED, QueueState.PARKED)
+        idle = (QueueState.WAITING, QueueState.FAILED, QueueState.PARKED, QueueState.UNDECIDED)
         with self.database.transaction() as connection:
             now_idle = sa.update(RUNS).where(RUNS.c.run_id == run_id, RUNS.c.state.in_(idle))
             if connection.execute(now_idle.values(state=QueueState.CANCELLED, ended_at=self.database.now)).rowcount:
@@ -319,9 +321,12 @@ class FleetQueue:
                 workflow = self.enqueue(connection, run_id, row.priority)
                 connection.execute(sa.update(RUNS).where(RUNS.c.run_id == run_id).values(workflow=workflow))
                 return
+        state = self.run(run_id).state
         raise ConfigError(
-            f"run {run_id} did not fail: it is {self.run(run_id).state}",
-            hint="failed, cancelled and parked runs can be tried again",
+            f"run {run_id} did not fail: it is {state}",
+            hint=f"explorer resume {run_id} --plan approve"
+            if state is QueueState.UNDECIDED
+            else "failed, cancelled and parked runs can be tried again",
         )
 
     def pause(self, *, is_paused: bool) -> None:

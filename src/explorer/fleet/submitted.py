@@ -7,7 +7,8 @@ from explorer.schema.limits import Limits
 from explorer.schema.messages import JsonObject
 from explorer.schema.settings import Settings
 
-SUBMITTED = frozenset({"model", "role_models", "effort", "language", "judge", "is_sample", "lean", "library"})
+PLANS = frozenset({"plan", "initial_queries", "max_rounds", "reflect"})
+SUBMITTED = PLANS | {"model", "role_models", "effort", "language", "judge", "is_sample", "lean", "library"}
 """Settings, besides the limits, that a submission may have: what it asks for, and nothing of its machine."""
 
 

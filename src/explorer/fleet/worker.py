@@ -7,33 +7,25 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from time import monotonic
 
 from dbos import DBOS, DBOSConfig, WorkflowSerializationFormat
 from loguru import logger
 
+from explorer.fleet.exploration import Exploration, WorkerPlan, checked_run_id, explore
 from explorer.fleet.leases import NO_LONGER_OURS, Ending, Leases, TakenRun
 from explorer.fleet.orders import deliver_orders
 from explorer.fleet.picking import Ticket, has_waiting
-from explorer.fleet.run_contents import ObjectStore
 from explorer.fleet.runs import QUEUE, WORKFLOW, WORKFLOW_VERSION, FleetQueue, QueueState, Wanted
-from explorer.fleet.store_choice import StoreKind
 from explorer.fleet.stores import RunStore, Stores
-from explorer.fleet.submitted import settings_of
 from explorer.fleet.worker_limits import WorkerLimits
-from explorer.journal.listing import is_run, is_run_id, is_running, read_records
-from explorer.journal.run_state import RunState
+from explorer.journal.listing import is_running
 from explorer.llm.clients import RetrySettings
-from explorer.run.run import RunHooks, RunResult, StopSignal, resume, start
-from explorer.schema.errors import ConfigError, ExplorerError, PausedError, StorageError
-from explorer.schema.events import Status
-from explorer.schema.settings import Settings
+from explorer.run.run import StopSignal
+from explorer.schema.errors import ExplorerError, PausedError, StorageError
 from explorer.text.sanitize import single_line
-from explorer.workspace.safe_open import remove_tree
 
 APPLICATION = "explorer-fleet"
 POLL_S = 1.0
@@ -43,29 +35,6 @@ LOOK_EVERY_S = 2.0
 LEASES_A_LOOK = 4
 STOPPED = "the worker stopped"
 CANCELLED = "cancelled in the queue"
-
-
-@dataclass(frozen=True)
-class WorkerPlan:
-    """The settings of a worker, and what the command line does for its runs."""
-
-    settings: Settings
-    hooks: Callable[[], RunHooks]
-    """Makes the hooks of each run."""
-    settings_to_resume: Callable[[Path], Settings]
-    """Return the settings to resume a run with; it raises `ConfigError` where they would free it of its sandbox."""
-    concurrency: int = 2
-    """Runs at the same time."""
-    lease_s: float = 30.0
-    """Seconds without a word after which others take the worker's runs."""
-    store: StoreKind = StoreKind.LOCAL
-    """Where the journals and files of runs are."""
-    objects: ObjectStore | None = None
-    """Where large files of runs are, with the store in the database."""
-    is_until_empty: bool = False
-    """Whether it ends when no run waits or is at work anywhere."""
-    say: Callable[[str], None] = lambda _words: None
-    """Is told in a line of each run that begins or ends."""
 
 
 @dataclass
@@ -306,7 +275,7 @@ class Worker:
         return Ending(QueueState.FAILED, reason=f"something unforeseen happened: {type(error).__name__}")
 
     async def _explore(self, taken: TakenRun, stop: StopSignal) -> Ending:
-        """Start a run, or resume what an earlier worker left of it."""
+        """Make the folder of a run from its store, and explore."""
         folder = self.plan.settings.workspace / checked_run_id(taken.run_id)
         while await asyncio.to_thread(is_running, folder):  # noqa: ASYNC110 - another process has the lock
             # A worker on this machine that was frozen, or is about to notice that its lease is over.
@@ -318,42 +287,4 @@ class Worker:
         limits = await self.limits.begin(taken, folder)
         hooks = replace(self.plan.hooks(), run_id=taken.run_id, stop=stop, store=store)
         hooks = replace(hooks, retry_settings=replace(hooks.retry_settings or RetrySettings(), shared=limits))
-        records = await asyncio.to_thread(_records, folder)
-        if records is None:
-            result = await start(taken.question, settings_of(taken.settings, self.plan.settings), hooks)
-        elif records.finished is not None:
-            # The worker died between the end of the run and its record in the queue.
-            finished = records.finished
-            return Ending(QueueState.DONE, finished.status, finished.reason, records.cost_usd)
-        else:
-            settings = settings_of(taken.settings, self.plan.settings_to_resume(folder))
-            result = await resume(folder, settings, "", hooks)
-        return _ending_of(result)
-
-
-def checked_run_id(run_id: str) -> str:
-    """Return the id of a run, which becomes the name of a folder.
-
-    Raises:
-        ConfigError: It is none: others may write to the database.
-    """
-    if not is_run_id(run_id):
-        raise ConfigError("its id is not that of a run")
-    return run_id
-
-
-def _ending_of(result: RunResult) -> Ending:
-    if result.status is Status.WAITING:
-        reason = f"its plan waits for a decision: explorer resume {result.run_id} --plan approve"
-        return Ending(QueueState.FAILED, result.status, reason, result.cost_usd)
-    return Ending(QueueState.DONE, result.status, result.reason, result.cost_usd)
-
-
-def _records(folder: Path) -> RunState | None:
-    """Return the state of a run that has begun; of one that has not, nothing is left behind."""
-    records = read_records(folder) if is_run(folder) else ()
-    if records:
-        return RunState.of(record.event for record in records)
-    if folder.exists():
-        remove_tree(folder)
-    return None
+        return await explore(Exploration(self.plan, self.queue.database, taken, folder), hooks)

@@ -24,7 +24,7 @@ from explorer.schema.errors import (
     ToolError,
 )
 from explorer.schema.version import __version__
-from explorer.server.fleet_status import AskFleet, CopyOf
+from explorer.server.fleet_status import AskFleet, CopyOf, DecideElsewhere
 from explorer.server.json_notes import add_notes
 from explorer.server.pages import JSON_PAGES, PAGES
 from explorer.server.security import API, RequestGuard, ServerAccess
@@ -56,10 +56,14 @@ class SiteApp(FastAPI):
 
 
 def build_site(
-    runs: ServedRuns, access: ServerAccess, fleet: AskFleet | None = None, elsewhere: CopyOf | None = None
+    runs: ServedRuns,
+    access: ServerAccess,
+    fleet: AskFleet | None = None,
+    elsewhere: CopyOf | None = None,
+    decide_elsewhere: DecideElsewhere | None = None,
 ) -> FastAPI:
     """Return the application over the runs of a workspace, and over their fleet, if there is one."""
-    site = WebSite(runs, fleet, elsewhere)
+    site = WebSite(runs, fleet, elsewhere, decide_elsewhere)
 
     @asynccontextmanager
     async def opened(_app: FastAPI) -> AsyncGenerator[None]:

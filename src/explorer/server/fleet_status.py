@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from explorer.schema.plan import PlanDecision
+
 
 @dataclass(frozen=True)
 class FleetWorker:
@@ -84,3 +86,5 @@ class FleetStatus:
 AskFleet = Callable[[], FleetStatus]
 CopyOf = Callable[[str], Path | None]
 """Returns the folder of a copy of a run of the fleet, kept current; None where the fleet has none of that name."""
+DecideElsewhere = Callable[[str, PlanDecision], str]
+"""Hands a decision about a plan to the fleet; returns the run's id, empty where no plan of such a run waits."""

@@ -76,6 +76,8 @@ async def resume_run(site: WebSite, run_id: str, message: str, wishes: Wishes) -
         NotFoundError: There is no such run.
         ToolError: It is at work, too many are, or it could not be resumed.
     """
+    if message.strip() and await _handed(site, run_id, PlanDecision.reject(message.strip())):
+        return await site.folder(run_id)
     folder = await site.own_folder(run_id)
     await site.runs.resume(folder, message.strip(), wishes)
     return folder
@@ -99,12 +101,14 @@ async def fork_run(site: WebSite, run_id: str, at: int | None, message: str) -> 
 
 
 async def decide_plan(site: WebSite, run_id: str, decision: PlanDecision) -> Path:
-    """Resume a run whose plan waits, with what is decided about it; return its folder.
+    """Resume a run whose plan waits, with what is decided about it; return its folder. A worker resumes a fleet's run.
 
     Raises:
         NotFoundError: There is no such run.
         ToolError: No plan of it waits, or it could not be resumed.
     """
+    if await _handed(site, run_id, decision):
+        return await site.folder(run_id)
     folder = await site.own_folder(run_id)
     await site.runs.resume(folder, "", Wishes(decision=decision))
     return folder
@@ -142,6 +146,12 @@ def named_files(files: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
     if len(found) > MAX_FILES:
         raise ConfigError(f"{len(found)} files are too many", hint=f"send at most {MAX_FILES}")
     return found
+
+
+async def _handed(site: WebSite, run_id: str, decision: PlanDecision) -> bool:
+    """Hand a decision to the fleet, where the plan of one of its runs waits; return whether it does."""
+    decide = site.decide_elsewhere
+    return decide is not None and bool(await asyncio.to_thread(decide, run_id, decision))
 
 
 async def _at_work(site: WebSite, run_id: str) -> Path:

@@ -16,7 +16,7 @@ from explorer.schema.errors import ConfigError, NotFoundError, ToolError
 from explorer.schema.limits import DEFAULT_COST_USD
 from explorer.schema.version import __version__
 from explorer.server.feeds import RunFeed, RunFeeds
-from explorer.server.fleet_status import AskFleet, CopyOf
+from explorer.server.fleet_status import AskFleet, CopyOf, DecideElsewhere
 from explorer.server.lookups import Lookups
 from explorer.server.overviews import Overviews
 from explorer.server.run_list import KeptLists
@@ -54,6 +54,8 @@ class WebSite:
     """Asks the fleet's database; None: there is no fleet."""
     elsewhere: CopyOf | None = None
     """Returns a copy of a run that the fleet's database has; None: there is no fleet."""
+    decide_elsewhere: DecideElsewhere | None = None
+    """Hands decisions about plans to the fleet; None: there is no fleet."""
     feeds: RunFeeds = field(init=False)
     overviews: Overviews = field(default_factory=Overviews)
     lookups: Lookups = field(default_factory=Lookups)

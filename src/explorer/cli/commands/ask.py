@@ -10,12 +10,12 @@ from cyclopts import Parameter
 
 from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.question import as_asked, no_question
-from explorer.cli.screens.output import say
+from explorer.cli.screens.output import emit_json, say
 from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.options import RUN, AskOptions, RunOptions
 from explorer.observe.formatting import one_line
 from explorer.schema.errors import ConfigError
-from explorer.schema.plan import PlanVerdict
+from explorer.schema.plan import PlanDecision, PlanVerdict
 
 FIRST_LINE_CHARS = 79
 SAMPLE_QUESTION = "What was notable on Hacker News on the sample day, and what did people argue about?"
@@ -108,17 +108,40 @@ def _resume(name: str, message: str, options: RunOptions) -> int:
     decision = decision_in(options.plan)
     options = replace(options, plan=None) if decision is not None else options
     configuration = settings_to_run(options)
+    decision = _checked(decision, message)
+    if decision is not None or message:
+        from explorer.cli.fleet_plans import decide_in_fleet  # noqa: PLC0415 - as above
+
+        # Words to a plan that waits ask for another one.
+        if run_id := decide_in_fleet(configuration.settings, name, decision or PlanDecision.reject(message)):
+            return _say_handed(run_id, options)
     folder = run_to_resume(configuration.settings, name)
     _say_first(f"resuming {folder.name}" + (f": {message}" if message else ""), options)
     from explorer.cli.launch import continue_run  # noqa: PLC0415 - as above
 
+    return continue_run(folder, message if decision is None else decision, configuration, options)
+
+
+def _checked(decision: PlanDecision | None, message: str) -> PlanDecision | None:
+    """Return a decision with the words that belong to it.
+
+    Raises:
+        ConfigError: Words are given to a plan that is approved.
+    """
     if decision is not None and message and decision.verdict is not PlanVerdict.REJECTED:
         raise ConfigError(
             "a plan is approved without a message", hint="leave out the message; it can follow the report"
         )
-    return continue_run(
-        folder, decision.with_words(message) if decision is not None else message, configuration, options
-    )
+    return None if decision is None else decision.with_words(message)
+
+
+def _say_handed(run_id: str, options: RunOptions) -> int:
+    """Say that a worker of the fleet continues a run."""
+    if options.output_format != "text":
+        emit_json({"run_id": run_id, "state": "waiting"})
+    elif not options.quiet:
+        say(f"{run_id}: a worker of the fleet continues it\n  → watch it: explorer watch {run_id}")
+    return 0
 
 
 def _say_first(words: str, options: RunOptions) -> None:

@@ -4,12 +4,14 @@ import asyncio
 import secrets
 import webbrowser
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from explorer.cli.commands.catalog import check_team, named_tools
 from explorer.cli.commands.mcp_serve import WAIT, ServerEnding, read_flag
 from explorer.cli.commands.serve_fleet import fleet_of
 from explorer.cli.commands.trust import settings_to_run
+from explorer.cli.fleet_plans import decide_in_fleet
 from explorer.cli.runs_at_hand import OpenCopies
 from explorer.cli.screens.output import say
 from explorer.cli.settings.configuration import Configuration
@@ -106,7 +108,9 @@ async def _serve(configuration: Configuration, options: ServeOptions, tools: lis
     )
     runs = ServedRuns(plan)
     fleet, copies = fleet_of(configuration.settings), OpenCopies(configuration.settings)
-    site = build_site(runs, access, fleet, copies.of if fleet is not None else None)
+    is_fleet = fleet is not None
+    decide = partial(decide_in_fleet, configuration.settings) if is_fleet else None
+    site = build_site(runs, access, fleet, copies.of if is_fleet else None, decide)
     server = PageServer(listening, site, site.state.site.feeds.close)
     ended = ServerEnding(server.end)
     with ended.by_signals():

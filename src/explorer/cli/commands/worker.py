@@ -59,10 +59,11 @@ def _check(options: WorkerOptions) -> None:
 async def _work(
     queue: "FleetQueue", configuration: Configuration, options: WorkerOptions, hooks: Callable[[], RunHooks]
 ) -> int:
+    from explorer.fleet.exploration import WorkerPlan  # noqa: PLC0415 - its packages are an extra
     from explorer.fleet.objects import open_objects  # noqa: PLC0415 - its packages are an extra
     from explorer.fleet.one_workspace import agree_on_workspace  # noqa: PLC0415 - the same
     from explorer.fleet.store_choice import agree_on_store  # noqa: PLC0415 - the same
-    from explorer.fleet.worker import Worker, WorkerPlan  # noqa: PLC0415 - the same
+    from explorer.fleet.worker import Worker  # noqa: PLC0415 - the same
 
     settings = configuration.settings
     store = agree_on_store(queue.database, settings.fleet_store, open_key(settings.state_dir))

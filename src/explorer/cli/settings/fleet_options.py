@@ -19,6 +19,10 @@ class SubmitOptions(ModelOptions):
     max_tool_calls: Annotated[str | None, flag_of("--max-tool-calls")] = None
     max_time: Annotated[str | None, flag_of("--max-time")] = None
     max_agents: Annotated[str | None, flag_of("--max-agents")] = None
+    plan: Annotated[str | None, flag_of("--plan")] = None
+    initial_queries: Annotated[str | None, flag_of("--initial-queries")] = None
+    max_rounds: Annotated[str | None, flag_of("--max-rounds")] = None
+    reflect: Annotated[bool, flag_of("--reflect")] = False
     lang: Annotated[str | None, flag_of("--lang")] = None
     many: Annotated[
         str | None,
