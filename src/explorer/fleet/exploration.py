@@ -1,9 +1,11 @@
 """The session of a run that a worker has: begun, or resumed with what was decided about its plan."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from explorer.fleet.database import FleetDatabase
 from explorer.fleet.leases import Ending, TakenRun
@@ -14,7 +16,9 @@ from explorer.fleet.store_choice import StoreKind
 from explorer.fleet.submitted import settings_of
 from explorer.journal.listing import is_run, is_run_id, read_records
 from explorer.journal.run_state import RunState
+from explorer.observe.tracing import Tracing
 from explorer.run.run import RunHooks, RunResult, resume, start
+from explorer.run.served import traced
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import Status
 from explorer.schema.plan import PlanDecision
@@ -43,6 +47,8 @@ class WorkerPlan:
     """Where large files of runs are, with the store in the database."""
     is_until_empty: bool = False
     """Whether it ends when no run waits or is at work anywhere."""
+    tracing: Callable[[], Tracing | None] = lambda: None
+    """Makes what sends the spans of one session of a run; None: none are sent."""
     say: Callable[[str], None] = lambda _words: None
     """Is told in a line of each run that begins or ends."""
 
@@ -66,7 +72,7 @@ async def explore(work: Exploration, hooks: RunHooks) -> Ending:
     records = await asyncio.to_thread(_records, work.folder)
     if records is None:
         settings = settings_of(work.taken.settings, work.plan.settings)
-        return _ending_of(await start(work.taken.question, settings, hooks))
+        return _ending_of(await _with_spans(work, hooks, partial(start, work.taken.question, settings)))
     if records.finished is not None:
         # The worker died between the end of the run and its record in the queue.
         finished = records.finished
@@ -78,13 +84,23 @@ async def explore(work: Exploration, hooks: RunHooks) -> Ending:
 async def _resumed(work: Exploration, hooks: RunHooks, decision: PlanDecision | None) -> Ending:
     try:
         settings = settings_of(work.taken.settings, work.plan.settings_to_resume(work.folder))
-        return _ending_of(await resume(work.folder, settings, "", hooks))
+        return _ending_of(await _with_spans(work, hooks, partial(resume, work.folder, settings, "")))
     except ConfigError as error:
         records = None if decision is None else await asyncio.to_thread(_records, work.folder)
         if records is None or not waiting_call(records):
             raise
         # The decision cannot be used, such as an edited plan with an unknown helper: another one may be made.
         return Ending(QueueState.UNDECIDED, Status.WAITING, f"{error.message} -> {error.hint}", records.cost_usd)
+
+
+async def _with_spans(
+    work: Exploration, hooks: RunHooks, session: Callable[[RunHooks], Coroutine[Any, Any, RunResult]]
+) -> RunResult:
+    """Do the work of a session; where a collector is configured, send its spans meanwhile."""
+    tracing = work.plan.tracing()
+    if tracing is None:
+        return await session(hooks)
+    return await traced(session(replace(hooks, observe=tracing.observe, catch_up=tracing.catch_up)), tracing)
 
 
 def checked_run_id(run_id: str) -> str:

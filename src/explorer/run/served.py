@@ -290,7 +290,7 @@ class ServedRuns:
         hooks = self._plan.hooks()
         approve = self.calls.asker(folder.name, begin) or hooks.approve
         hooks = replace(hooks, observe=observe, stop=stop, approve=approve)
-        session = work(hooks) if tracing is None else _traced(work(replace(hooks, catch_up=tracing.catch_up)), tracing)
+        session = work(hooks) if tracing is None else traced(work(replace(hooks, catch_up=tracing.catch_up)), tracing)
         task = asyncio.ensure_future(self._settled(folder, session))
         self._at_work[folder.name] = _RunAtWork(task, stop)
         task.add_done_callback(partial(self._note_end, folder.name))
@@ -337,7 +337,7 @@ class ServedRuns:
         self.total.close()
 
 
-async def _traced(session: Coroutine[Any, Any, RunResult], tracing: Tracing) -> RunResult:
+async def traced(session: Coroutine[Any, Any, RunResult], tracing: Tracing) -> RunResult:
     """Do the work of a session, and send its spans meanwhile."""
     async with tracing.open():
         try:

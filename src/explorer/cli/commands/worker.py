@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from explorer.cli.commands.catalog import check_team, named_tools
@@ -12,7 +13,7 @@ from explorer.cli.launch import LastResort, settings_to_continue
 from explorer.cli.session import crash_point
 from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.fleet_options import WORKER, WorkerOptions
-from explorer.cli.telemetry import show_logs
+from explorer.cli.telemetry import show_logs, tracing_to
 from explorer.run.run import RunHooks
 from explorer.schema.errors import ConfigError
 from explorer.schema.setting import seconds
@@ -78,7 +79,8 @@ async def _work(
         store,
         open_objects(settings.fleet_objects),
         options.until_empty,
-        lambda words: say_unless_quiet(options, words),
+        lambda: tracing_to(settings, partial(say_unless_quiet, options)),
+        partial(say_unless_quiet, options),
     )
     one = Worker(queue, plan)
     say_unless_quiet(
