@@ -80,7 +80,7 @@ WORKERS = sa.Table(
 )
 """One row a worker that has not ended; it is dead when `seen_at` is older than its lease."""
 
-BATCHES, CONTENTS, ORDERS = record_tables(METADATA)
+BATCHES, CONTENTS, ORDERS, INPUTS = record_tables(METADATA)
 
 
 class FleetDatabase:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.fleet.database import FleetDatabase
+from explorer.fleet.inputs import inputs_of
 from explorer.fleet.leases import Ending, TakenRun
 from explorer.fleet.plan_decisions import decision_for, waiting_call
 from explorer.fleet.run_contents import ObjectStore
@@ -72,6 +73,8 @@ async def explore(work: Exploration, hooks: RunHooks) -> Ending:
     records = await asyncio.to_thread(_records, work.folder)
     if records is None:
         settings = settings_of(work.taken.settings, work.plan.settings)
+        files = await asyncio.to_thread(inputs_of, work.database, work.taken.run_id)
+        hooks = replace(hooks, files=files)
         return _ending_of(await _with_spans(work, hooks, partial(start, work.taken.question, settings)))
     if records.finished is not None:
         # The worker died between the end of the run and its record in the queue.

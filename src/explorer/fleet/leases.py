@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from explorer.fleet.database import META, ORDERS, RUNS, WORKERS, FleetDatabase
+from explorer.fleet.database import INPUTS, META, ORDERS, RUNS, WORKERS, FleetDatabase
 from explorer.fleet.dead_holdings import presume_spent
 from explorer.fleet.runs import PAUSED, FleetQueue, QueueState, Wanted
 
@@ -150,6 +150,9 @@ class Leases:
             elif row is not None:
                 # Later sessions must not obey words that were meant for this one.
                 connection.execute(sa.delete(ORDERS).where(ORDERS.c.run_id == taken.run_id))
+            if row is not None and ending.state is QueueState.DONE:
+                # The run has them in its folder.
+                connection.execute(sa.delete(INPUTS).where(INPUTS.c.run_id == taken.run_id))
             return row is not None
 
     def _still(self, taken: TakenRun) -> Sequence[sa.ColumnElement[bool]]:

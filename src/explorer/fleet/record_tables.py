@@ -6,7 +6,7 @@ They are apart from the tables of the queue, which decides who may write here: e
 import sqlalchemy as sa
 
 
-def record_tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table, sa.Table]:
+def record_tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table, sa.Table, sa.Table]:
     """Add the tables to those of a database.
 
     Returns:
@@ -16,6 +16,7 @@ def record_tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table, sa.Table]:
             no run waits for another one's, and nobody learns what another tenant has stored. A content with a `place`
             is in the object store.
         Orders: messages to runs. One is removed in the transaction that puts it on record in the run's journal.
+        Inputs: files that were submitted with a question, until its run has ended (`inputs.py`).
     """
     batches = sa.Table(
         "explorer_batches",
@@ -44,4 +45,11 @@ def record_tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table, sa.Table]:
         sa.Column("text", sa.Text, nullable=False),
         sa.Index("explorer_orders_of_run", "run_id"),
     )
-    return batches, contents, orders
+    inputs = sa.Table(
+        "explorer_inputs",
+        metadata,
+        sa.Column("run_id", sa.Text, primary_key=True),
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("content", sa.LargeBinary, nullable=False),
+    )
+    return batches, contents, orders, inputs

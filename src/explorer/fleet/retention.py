@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from explorer.fleet.database import BATCHES, CONTENTS, ORDERS, RUNS
+from explorer.fleet.database import BATCHES, CONTENTS, INPUTS, ORDERS, RUNS
 from explorer.fleet.limit_tables import HELD
 from explorer.fleet.run_contents import ObjectStore
 from explorer.fleet.runs import FleetQueue, QueueState
@@ -109,7 +109,7 @@ class Retention:
             places = sa.select(CONTENTS.c.place).where(CONTENTS.c.run_id.in_(removed), CONTENTS.c.place != "")
             # Before the end of the transaction: their names are nowhere else, and a failure leaves the rows.
             self._remove_objects(connection.scalars(places))
-            for table in (BATCHES, CONTENTS, ORDERS, HELD):
+            for table in (BATCHES, CONTENTS, ORDERS, INPUTS, HELD):
                 connection.execute(sa.delete(table).where(table.c.run_id.in_(removed)))
         return len(removed)
 

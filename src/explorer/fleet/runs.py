@@ -2,8 +2,8 @@
 
 import json
 import secrets
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, EnqueueOptions, WorkflowSerializationFormat
 
 from explorer.fleet.database import META, RUNS, WORKERS, FleetDatabase
+from explorer.fleet.inputs import check_inputs, keep_inputs
 from explorer.fleet.limit_tables import TENANTS
 from explorer.fleet.no_pickle import refuse_pickle
 from explorer.journal.listing import new_run_id
@@ -73,6 +74,8 @@ class NewRun:
     priority: int = NORMAL_PRIORITY
     tenant: str = ""
     idempotency_key: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    """Files that it is about, by name."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ class FleetQueue:
             The run's id, and whether it is new: a known idempotency key gives the run that it was first used for.
 
         Raises:
-            ConfigError: The question or the priority cannot be used, or the key was used for another question.
+            ConfigError: The question, a file or the priority cannot be used, or the key was used for another question.
             StorageError: The database refused; nothing was submitted.
         """
         question = checked_question(submission.question)
@@ -154,11 +157,13 @@ class FleetQueue:
             raise ConfigError(
                 f"priority {submission.priority} is not allowed", hint=f"give a number from {low} to {high}"
             )
+        check_inputs(submission.files)
         run_id = new_run_id(question, datetime.now(UTC))
         self.prepare()
         with self.database.transaction() as connection:
             connection.execute(self.database.insert_new(TENANTS, tenant=submission.tenant))
             if self._insert(connection, run_id, question, submission):
+                keep_inputs(connection, run_id, submission.files)
                 self.enqueue(connection, run_id, submission.priority, workflow=run_id)
                 return run_id, True
             known = connection.execute(

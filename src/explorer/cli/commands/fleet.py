@@ -41,17 +41,25 @@ def submit(*question: str, options: SubmitOptions = SUBMIT) -> int:
 
     Example: `explorer submit --max-cost 0.50 "What changed in SQLite 3.51?"`
 
+    Example: `explorer submit --file report.pdf "What does it say about the harbour?"`
+
     Example: `explorer submit --many questions.jsonl`
     """
+    from explorer.cli.launch import input_files
+    from explorer.documents.corpus.reading import read_inputs
     from explorer.fleet.runs import NewRun
     from explorer.fleet.submitted import submitted
 
+    if options.corpus is not None:
+        hint = "let the workers have it: explorer worker --corpus DIR; or submit files: --file PATH"
+        raise ConfigError("a corpus is a folder of one machine, and is not submitted", hint=hint)
     words = as_asked(" ".join(question))
     if bool(words) == bool(options.many):
         raise no_question('give one: explorer submit "your question"; or a file of them: --many FILE')
     sample = {"model": "offline", "is_sample": True, "lean": "off"} if options.sample else {}
     settings = settings_to_run(options).settings.model_copy(update=sample)
-    given = NewRun(words, submitted(settings), options.priority, options.tenant, options.key)
+    files = {one.name: one.body for one in read_inputs(input_files(options.files))}
+    given = NewRun(words, submitted(settings), options.priority, options.tenant, options.key, files)
     with open_queue(settings) as queue:
         if options.many is None:
             run_id, is_new = queue.submit(given)

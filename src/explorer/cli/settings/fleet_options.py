@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.settings.options import CommonOptions, ModelOptions, RunOptions, flag_of
+from explorer.cli.settings.options import INPUT_OUTPUT, CommonOptions, ModelOptions, RunOptions, flag_of
 
 
 @Parameter(name="*")
@@ -24,6 +24,18 @@ class SubmitOptions(ModelOptions):
     max_rounds: Annotated[str | None, flag_of("--max-rounds")] = None
     reflect: Annotated[bool, flag_of("--reflect")] = False
     lang: Annotated[str | None, flag_of("--lang")] = None
+    files: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--file",
+            metavar="PATH",
+            negative="",
+            show_default=False,
+            group=INPUT_OUTPUT,
+            help="A file the question is about; its content is submitted with it. Repeatable.",
+        ),
+    ] = ()
+    corpus: Annotated[str | None, Parameter(name="--corpus", metavar="DIR", negative="", show=False)] = None
     many: Annotated[
         str | None,
         Parameter(
@@ -58,6 +70,7 @@ class WorkerOptions(RunOptions):
         str, Parameter(name="--lease", metavar="TIME", help="Others take its runs when it is silent for so long.")
     ] = "30s"
     store: Annotated[str | None, flag_of("--store")] = None
+    corpus: Annotated[str | None, flag_of("--corpus")] = None
 
 
 @Parameter(name="*")
