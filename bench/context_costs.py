@@ -21,9 +21,9 @@ from explorer.agents.compaction import ContextPolicy, plan_compaction
 from explorer.journal.agent_state import AgentState
 from explorer.journal.context_size import BYTES_PER_TOKEN
 from explorer.llm.prices import cost_usd, window_tokens
-from explorer.llm.scripted import says
 from explorer.schema.events import AgentStarted, Compacted, ToolFinished, ToolStarted, TurnTaken
 from explorer.schema.messages import Message, Usage
+from explorer.testing import says
 
 MODELS = (
     ("anthropic", "claude-opus-4-5"),

@@ -16,7 +16,6 @@ from explorer.agents.policies import refuse_repetition
 from explorer.agents.tool_calls import Authorize, CallServices, Toolbox
 from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import says
 from explorer.schema.events import (
     AgentContinued,
     AgentFinished,
@@ -61,6 +60,7 @@ from explorer.schema.messages import LLMClient, ToolSchema, Usage
 from explorer.schema.plan import AnswerState, Plan, PlanVerdict, QuestionAssessment, SubQuestion
 from explorer.schema.settings import Limits
 from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
+from explorer.testing import says
 from explorer.text.rendering import ModelText, without_marks
 from explorer.tools.files import file_tools
 from explorer.workspace.workspace import Workspace

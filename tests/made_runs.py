@@ -6,7 +6,6 @@ from pathlib import Path
 
 from explorer.journal.journal import Journal
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import says
 from explorer.run.finish import ReportContext, ReportOptions, finish_run
 from explorer.schema.events import (
     AgentFinished,
@@ -22,6 +21,7 @@ from explorer.schema.events import (
 from explorer.schema.reasons import EndReason
 from explorer.schema.settings import Settings
 from explorer.schema.tool import SourceDraft
+from explorer.testing import says
 from explorer.workspace.source_store import SourceStore
 from explorer.workspace.workspace import Workspace
 

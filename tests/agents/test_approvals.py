@@ -11,7 +11,6 @@ from explorer.agents.approvals import Approvals
 from explorer.agents.tool_calls import execute_calls
 from explorer.agents.user_stop import StopEvent
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import says
 from explorer.schema.approvals import Approval, ApprovalRequest, ApprovalRules
 from explorer.schema.errors import RefusedCallError
 from explorer.schema.events import (
@@ -27,6 +26,7 @@ from explorer.schema.events import (
 )
 from explorer.schema.reasons import ErrorCode
 from explorer.schema.tool import Arguments, Tool, ToolContext
+from explorer.testing import says
 from explorer.workspace.workspace import Workspace
 
 YES = Approval(is_allowed=True)

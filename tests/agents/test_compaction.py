@@ -16,7 +16,6 @@ from explorer.agents.on_record import compaction_note
 from explorer.journal.agent_state import AgentState
 from explorer.journal.context_size import bytes_of, is_plan
 from explorer.llm.models import ModelRef
-from explorer.llm.scripted import Script, ScriptedClient, says
 from explorer.run.resources import window_of
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import (
@@ -37,6 +36,7 @@ from explorer.schema.messages import Message, Request, Results, StopKind, Turn, 
 from explorer.schema.reasons import NoteReason
 from explorer.schema.settings import Limits, Services, Settings
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
+from explorer.testing import Script, ScriptedClient, says
 from explorer.text.rendering import own, without_marks
 from explorer.workspace.workspace import Workspace, describe
 from thoroughness import some

@@ -6,10 +6,10 @@ from engine_stage import Recorder
 from explorer.agents.context_block import RunFacts
 from explorer.agents.task_text import OF_ORCHESTRATOR
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import says
 from explorer.schema.events import RunStarted
 from explorer.schema.messages import UserText
 from explorer.schema.settings import Limits
+from explorer.testing import says
 from explorer.text.rendering import own, without_marks
 
 EAST = timezone(timedelta(hours=8), "TPE")

@@ -10,7 +10,6 @@ from explorer.agents.compaction import ContextPolicy, plan_compaction, summary
 from explorer.agents.on_record import compaction_note, id_ranges
 from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import says
 from explorer.schema.events import (
     AgentFinished,
     AgentStarted,
@@ -28,6 +27,7 @@ from explorer.schema.events import (
 )
 from explorer.schema.messages import JsonObject, Message, Results, Turn, Usage, UserText
 from explorer.schema.reasons import NoteReason
+from explorer.testing import says
 from explorer.text.rendering import block
 from thoroughness import some
 

@@ -7,12 +7,12 @@ import pytest
 
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import Script, ScriptedClient, says
 from explorer.run.run import RunHooks, RunResult, start
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import AgentStarted, RoleLoaded, ToolFinished
 from explorer.schema.messages import Turn
 from explorer.schema.settings import Limits, Settings
+from explorer.testing import Script, ScriptedClient, says
 from explorer.text.rendering import without_marks
 
 LIST = ("get_hn_stories", {"story_type": "top", "limit": 30})

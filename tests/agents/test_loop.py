@@ -9,7 +9,6 @@ import pytest
 from engine_stage import Doing, Recorder, agent_room, contents, external, started, tools_over
 from explorer.agents.loop import run_agent
 from explorer.agents.policies import _STOPS, MAX_PAUSES, REFUSE_REPEATS
-from explorer.llm.scripted import Script, ScriptedClient, says
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import (
     AgentContinued,
@@ -27,6 +26,7 @@ from explorer.schema.messages import JsonObject, LLMClient, Request, Results, St
 from explorer.schema.reasons import EndCause
 from explorer.schema.settings import Limits
 from explorer.schema.tool import INTERRUPTED, Tool
+from explorer.testing import Script, ScriptedClient, says
 from explorer.workspace.workspace import Workspace
 
 Calls = tuple[tuple[str, JsonObject], ...]

@@ -15,11 +15,11 @@ from explorer.agents.budget import Account, Amount, Reservation
 from explorer.agents.payments import OverBudgetError, PaidClient, Payment, Terms, counted
 from explorer.journal.run_state import Unanswered
 from explorer.llm.openai.reply import to_usage
-from explorer.llm.scripted import says
 from explorer.schema.errors import ModelError, ModelFault, PausedError
 from explorer.schema.events import AnyEvent, RequestSent, TurnFailed
 from explorer.schema.messages import Request, Turn, Usage, UserText
 from explorer.schema.shared_limits import RequestUse, SharedHold
+from explorer.testing import says
 
 INPUT, OUTPUT = 1_000, 2_000
 REQUEST = Request(

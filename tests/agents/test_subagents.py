@@ -21,7 +21,6 @@ from explorer.journal.agent_state import AgentState
 from explorer.journal.control import ControlKind, Inbox
 from explorer.journal.journal import Journal
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import Script, ScriptedClient, says
 from explorer.run.finish import ReportContext, draft_problem
 from explorer.schema.errors import ConfigError, ModelError, ModelFault
 from explorer.schema.events import (
@@ -40,6 +39,7 @@ from explorer.schema.messages import JsonObject, LLMClient, Request, Results, St
 from explorer.schema.reasons import EndCause, EndReason, NoteReason, limit_reached
 from explorer.schema.settings import Limits
 from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult
+from explorer.testing import Script, ScriptedClient, says
 from explorer.text.rendering import without_marks
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool

@@ -11,11 +11,11 @@ from pydantic import Field, field_validator
 from engine_stage import Doing, Recorder, call_room, contents, external, started, tools_over
 from explorer.agents.call_results import END_CHARS, MAX_RESULT_CHARS, MAX_TURN_CHARS, START_CHARS
 from explorer.agents.tool_calls import CHANGED_MEANWHILE, MAX_ERROR_CHARS, execute_calls
-from explorer.llm.scripted import says
 from explorer.schema.errors import ModelError, ModelFault, StorageError, ToolError
 from explorer.schema.events import AnyEvent, FileChange, ToolFinished, ToolStarted, TurnTaken
 from explorer.schema.messages import JsonObject, Results, ToolCall, Turn
 from explorer.schema.tool import INTERRUPTED, Arguments, Effect, Tool, ToolContext, ToolResult
+from explorer.testing import says
 from explorer.text.rendering import without_marks
 from explorer.workspace.workspace import Workspace, sha256
 

@@ -22,7 +22,6 @@ from explorer.journal.control import ControlKind, Inbox
 from explorer.journal.listing import read_records
 from explorer.journal.marks import encode_marked, is_own
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import says
 from explorer.run.archive import move_in, pack, unpacked
 from explorer.run.fork import fork
 from explorer.run.resumed_settings import as_started
@@ -45,6 +44,7 @@ from explorer.schema.limits import Limits
 from explorer.schema.messages import JsonObject, Request, ToolSchema, Turn, Usage, UserText
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Effect, Tool, tool
+from explorer.testing import says
 from explorer.workspace.access import journal_path
 from explorer.workspace.user_key import UserKey, open_key
 from model_servers import AnthropicServer, Asked, Reply

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from attacks.obedient import Call
-from explorer.llm.scripted import says
 from explorer.run.run import RunHooks, start
 from explorer.schema.messages import Request, Results, Turn, UserText
 from explorer.schema.settings import Limits, Secrets, Services, Settings
 from explorer.schema.tool import Tool
+from explorer.testing import says
 from explorer.text.rendering import without_marks
 from sources.loopback import Route, Site, serving
 

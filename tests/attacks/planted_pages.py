@@ -14,7 +14,6 @@ from typing import Any
 
 from attacks.attack import Attack
 from attacks.carried_runs import own_roles, told_apart, touching
-from explorer.llm.scripted import says
 from explorer.network.guard import Guard
 from explorer.run.run import RunHooks, start
 from explorer.schema.events import SourceRecorded
@@ -25,6 +24,7 @@ from explorer.sources.http.cache import CACHE_FOLDER, CacheEntry, CacheKey, Disk
 from explorer.sources.http.fetch import FetchPolicy, Web
 from explorer.sources.http.fetched import DAY_S, Fetched
 from explorer.sources.pages import PAGE_TYPES
+from explorer.testing import says
 from explorer.workspace.user_key import UserKey, open_key
 from sources.loopback import NOW, Answer, Site, no_pause, serving
 

@@ -13,11 +13,11 @@ from command import explorer_here
 from explorer.journal.codec import GENESIS
 from explorer.journal.run_state import RunState
 from explorer.lean.progress import LeanProgress
-from explorer.llm.scripted import says
 from explorer.schema.events import AgentStarted, Lookup, ToolFinished, TurnTaken
 from explorer.schema.limits import Limits
 from explorer.schema.messages import CallResult, JsonObject, Results
 from explorer.schema.reasons import EndCause
+from explorer.testing import says
 from explorer.tools.finish import GIVE_ANSWER, answer_of
 from explorer.workspace.access import journal_path
 from thoroughness import examples

@@ -10,9 +10,9 @@ from explorer.cli.commands.runs import run_facts
 from explorer.cli.screens.live import drawing
 from explorer.cli.screens.screen import line_of
 from explorer.journal.codec import encode_all, scan
-from explorer.llm.scripted import says
 from explorer.observe.run_view import RunView, outage_words
 from explorer.schema.events import AnyEvent, JournalRecord, RoleLoaded, TurnFailed, TurnTaken
+from explorer.testing import says
 
 MODEL = "openai:model-a"
 

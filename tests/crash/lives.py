@@ -25,12 +25,12 @@ from explorer.cli.session import Session
 from explorer.journal import journal
 from explorer.journal.crash_points import crash_at
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import ScriptedClient
 from explorer.run.run import RunHooks, RunResult, resume, start
 from explorer.schema.events import AgentContinued, AnyEvent, JournalRecord, Status
 from explorer.schema.messages import Request, Turn
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
+from explorer.testing import ScriptedClient
 from explorer.workspace.access import journal_path
 
 RUN_ID = "20260810-120000-how-was-may-0001"

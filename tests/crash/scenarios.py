@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from explorer.llm.scripted import Script, says
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import JsonObject, Request, Results, Turn, UserText
+from explorer.testing import Script, says
 
 QUESTION = "How was May for the plant?"
 FOLLOW_UP = "And what about June?"

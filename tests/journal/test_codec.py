@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from engine_stage import GOLDEN, NOON, one_of_each
 from explorer.journal import codec
 from explorer.journal.codec import GENESIS, encode, examine
-from explorer.llm.scripted import says
 from explorer.schema.events import AgentFinished, JournalRecord, NoteAdded, RunFinished, TurnTaken
 from explorer.schema.messages import JsonObject
+from explorer.testing import says
 from thoroughness import examples
 
 ANY_JSON = st.recursive(

@@ -22,7 +22,6 @@ from engine_stage import GOLDEN, NOON, noon, one_of_each
 from explorer.journal.codec import ENVELOPE, GENESIS, encode, scan
 from explorer.journal.journal import Journal, read
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import says
 from explorer.schema.errors import JournalDamagedError, RunLockedError, StorageError
 from explorer.schema.events import (
     AgentFinished,
@@ -42,6 +41,7 @@ from explorer.schema.events import (
 from explorer.schema.messages import StopKind, TaskData, Turn, UserText
 from explorer.schema.reasons import EndCause, NoteReason
 from explorer.schema.tool import Effect
+from explorer.testing import says
 from thoroughness import examples, some
 
 SMALL: tuple[AnyEvent, ...] = (

@@ -8,9 +8,8 @@ from pydantic import SecretStr
 
 from explorer.llm.anthropic.messages import AnthropicClient, MessagesWriter, to_prefix, to_rest, with_cache_marks
 from explorer.llm.anthropic.reply import STOPS, AnthropicReply
-from explorer.llm.bounds import ReplyMeter
 from explorer.llm.history import Histories
-from explorer.llm.options import ClientOptions, Endpoint
+from explorer.llm.options import ClientOptions, Endpoint, ReplyMeter
 from explorer.llm.prompt_cache import PromptPrefixes
 from explorer.llm.streaming import ServerEvent
 from explorer.schema.errors import ModelError, ModelFault

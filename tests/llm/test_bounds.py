@@ -7,10 +7,9 @@ from collections.abc import Iterable
 import pytest
 
 from explorer.llm.anthropic.reply import AnthropicReply
-from explorer.llm.bounds import ReplyBounds, ReplyMeter
 from explorer.llm.openai.reply import OpenAIReply
-from explorer.llm.openai.responses_reply import ResponsesReply
-from explorer.llm.options import Endpoint, Timeouts
+from explorer.llm.openai.responses import ResponsesReply
+from explorer.llm.options import Endpoint, ReplyBounds, ReplyMeter, Timeouts
 from explorer.llm.streaming import ServerEvent
 from explorer.llm.wire_json import MAX_DEPTH, parse_arguments
 from explorer.schema.errors import ModelError, ModelFault

@@ -8,10 +8,10 @@ from pydantic import SecretStr
 
 from explorer.llm.anthropic.messages import AnthropicClient
 from explorer.llm.anthropic.messages import to_rest as anthropic_rest
-from explorer.llm.forms import filled_in, object_form
 from explorer.llm.openai.responses import ResponsesClient
 from explorer.llm.openai.responses import to_rest as responses_rest
 from explorer.llm.options import ClientOptions
+from explorer.llm.wire_json import filled_in, object_form
 from explorer.schema.errors import ModelError
 from explorer.schema.messages import JsonObject, Request, UserText
 from model_servers import AnthropicServer, OpenAIResponsesServer, Reply

@@ -8,10 +8,10 @@ import pytest
 from pydantic import SecretStr
 
 from explorer.llm.history import BoundReasoning, KeptReasoning
-from explorer.llm.hosts import OPENAI_RESPONSES as PROVIDER
 from explorer.llm.openai.responses import ResponsesClient, is_reasoning, to_prefix
 from explorer.llm.options import ClientOptions
 from explorer.llm.prompt_cache import PromptPrefixes
+from explorer.llm.vendors import OPENAI_RESPONSES as PROVIDER
 from explorer.run.run import RunHooks, start
 from explorer.schema.events import Status
 from explorer.schema.messages import JsonObject, Request

@@ -9,11 +9,11 @@ from pydantic import SecretStr
 
 from explorer.llm.anthropic.vendor import TIER_MODELS as ANTHROPIC_MODELS
 from explorer.llm.clients import Clients
-from explorer.llm.hosts import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from explorer.llm.models import OFFLINE, ModelRef, choose
 from explorer.llm.models import parse_model as parse
 from explorer.llm.openai.vendor import NAME as OPENAI
 from explorer.llm.openai.vendor import TIER_MODELS as OPENAI_MODELS
+from explorer.llm.vendors import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from explorer.run.extensions import installed_extensions
 from explorer.run.resources import with_servers
 from explorer.run.settings_parts import model_setup

@@ -6,12 +6,11 @@ import pytest
 from openai.types.chat.chat_completion_chunk import Choice
 from pydantic import SecretStr
 
-from explorer.llm.bounds import ReplyMeter
 from explorer.llm.history import Histories
 from explorer.llm.openai.chat import ChatWriter, OpenAIClient, to_prefix, to_rest
 from explorer.llm.openai.dialect import dialect_of
 from explorer.llm.openai.reply import STOPS, OpenAIReply
-from explorer.llm.options import ClientOptions, Endpoint
+from explorer.llm.options import ClientOptions, Endpoint, ReplyMeter
 from explorer.llm.prompt_cache import PromptPrefixes
 from explorer.llm.streaming import ServerEvent
 from explorer.schema.errors import ModelError, ModelFault

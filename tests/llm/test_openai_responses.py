@@ -10,14 +10,20 @@ from openai.types.responses.response_error import ResponseError
 from openai.types.responses.response_status import ResponseStatus
 from pydantic import SecretStr
 
-from explorer.llm.bounds import ReplyMeter
 from explorer.llm.clients import Clients
 from explorer.llm.faults import KINDS
 from explorer.llm.history import BoundReasoning, Histories
 from explorer.llm.models import ModelRef
-from explorer.llm.openai.responses import InputWriter, ResponsesClient, to_prefix, to_rest
-from explorer.llm.openai.responses_reply import REASONS, STATUSES, ResponsesReply
-from explorer.llm.options import ClientOptions, Endpoint
+from explorer.llm.openai.responses import (
+    REASONS,
+    STATUSES,
+    InputWriter,
+    ResponsesClient,
+    ResponsesReply,
+    to_prefix,
+    to_rest,
+)
+from explorer.llm.options import ClientOptions, Endpoint, ReplyMeter
 from explorer.llm.streaming import ServerEvent
 from explorer.run.run import start
 from explorer.run.settings_parts import model_setup

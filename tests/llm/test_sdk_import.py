@@ -98,7 +98,7 @@ def test_a_program_that_uses_the_sdk_itself_finds_all_of_it(package: str, client
 def test_a_private_module_that_is_gone_is_not_needed() -> None:
     """The SDK's own package has every name, too: another version may have it elsewhere."""
     code = (
-        "from explorer.llm.sdk_import import sdk_part; import openai\n"
+        "from explorer.llm.sdk_client import sdk_part; import openai\n"
         "print(sdk_part('openai', '_no_such_module', 'AsyncOpenAI') is openai.AsyncOpenAI)\n"
         "print(sdk_part('openai', '_qs', 'AsyncOpenAI') is openai.AsyncOpenAI)"
     )

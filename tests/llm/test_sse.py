@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.llm.bounds import ReplyBounds
+from explorer.llm.options import ReplyBounds
 from explorer.llm.streaming import EventParser, ServerEvent, StreamTooLargeError
 
 STREAM = (

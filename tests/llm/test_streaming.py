@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import httpx2
 import pytest
 
-from explorer.llm.bounds import BOUNDS
-from explorer.llm.options import Endpoint, Timeouts
+from explorer.llm.options import BOUNDS, Endpoint, Timeouts
 from explorer.llm.streaming import ServerEvent, stream_reply
 from explorer.schema.errors import ModelError, ModelFault
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from engine_stage import NOON, source
-from explorer.llm.scripted import says
 from explorer.observe.provenance import FILES_INDEX, FileOrigin, FileOrigins, origins, write_files_index
 from explorer.schema.events import (
     AgentStarted,
@@ -18,6 +17,7 @@ from explorer.schema.events import (
     TurnTaken,
     WrittenFile,
 )
+from explorer.testing import says
 from explorer.workspace.access import DRAFT
 from explorer.workspace.workspace import Workspace
 

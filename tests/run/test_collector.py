@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from explorer.llm.scripted import ScriptedClient, says
 from explorer.run.collector import COLLECTOR, rare_collections
 from explorer.run.run import RunHooks, resume, start
 from explorer.schema.errors import ConfigError
 from explorer.schema.messages import Request, Turn
 from explorer.schema.settings import Settings
+from explorer.testing import ScriptedClient, says
 
 USUAL = (700, 10, 10)
 

@@ -210,7 +210,7 @@ def test_a_vendor_of_a_package_has_prices_and_words_for_effort(garden: Path, tmp
 AT_HAND = """
 from contextlib import asynccontextmanager
 from typing import Annotated
-from explorer.llm.scripted import ScriptedClient, says
+from explorer.testing import ScriptedClient, says
 from explorer.llm.vendors import Server, Vendor
 from explorer.schema.model_options import Tier
 from explorer.schema.setting import TEXT, ExtensionSettings, Group, Setting
@@ -445,7 +445,7 @@ def test_a_file_of_tools_is_run_when_the_user_names_it(tmp_path: Path) -> None:
 
 COUNTING = """
 from contextlib import asynccontextmanager
-from explorer.llm.scripted import ScriptedClient, says
+from explorer.testing import ScriptedClient, says
 from explorer.llm.vendors import Vendor
 from explorer.schema.setting import NoSettings
 

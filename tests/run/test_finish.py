@@ -10,7 +10,6 @@ import yaml
 
 from engine_stage import source
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import says
 from explorer.reports.verify.claims import notice_of
 from explorer.run.finish import (
     NOT_YET,
@@ -37,6 +36,7 @@ from explorer.schema.events import (
     TurnTaken,
 )
 from explorer.schema.reasons import EndCause, EndReason, ErrorCode
+from explorer.testing import says
 from explorer.text.frontmatter import without_frontmatter
 from explorer.workspace.workspace import Workspace, sha256
 from thoroughness import each_slow_but

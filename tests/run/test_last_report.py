@@ -11,13 +11,13 @@ import pytest
 
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import ScriptedClient, says
 from explorer.run.finish import restore_draft
 from explorer.run.last_report import ReportGuard, leave_report, reason_of
 from explorer.run.run import RunHooks, start
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import PathMoved, RunFinished, RunStarted, Status
 from explorer.schema.settings import Settings
+from explorer.testing import ScriptedClient, says
 from explorer.workspace.access import restore_access
 from explorer.workspace.workspace import Workspace
 

@@ -9,7 +9,6 @@ import pytest
 from command import explorer_here
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import ScriptedClient, says
 from explorer.observe.run_view import RunView
 from explorer.run.run import RunHooks, RunResult, resume, start
 from explorer.schema.errors import StorageError
@@ -17,6 +16,7 @@ from explorer.schema.events import Lookup, SourceRecorded, ToolFinished
 from explorer.schema.messages import Turn
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult
+from explorer.testing import ScriptedClient, says
 from explorer.text.rendering import without_marks
 from run.census_tool import PopulationArguments, PopulationTool
 

@@ -8,11 +8,11 @@ import pytest
 
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import Script, ScriptedClient, says
 from explorer.run.run import RunHooks, StopSignal, resume, start
 from explorer.schema.events import RoleLoaded, ToolFinished
 from explorer.schema.messages import Request, Turn
 from explorer.schema.settings import Settings
+from explorer.testing import Script, ScriptedClient, says
 
 FILES = {
     "chief": "leads: true\ntools: [call_agent, get_hn_stories, write_file, finish_exploration]",

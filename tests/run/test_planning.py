@@ -8,7 +8,6 @@ import pytest
 
 from explorer.journal.listing import list_runs, read_records
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import ScriptedClient, says
 from explorer.run.run import RunHooks, RunResult, resume, start
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import AgentStarted, PlanDecided, RoleLoaded, RoundAssessed, ToolFinished
@@ -16,6 +15,7 @@ from explorer.schema.messages import JsonObject, Turn
 from explorer.schema.plan import Plan, PlanDecision, QuestionProgress, SubQuestion
 from explorer.schema.reasons import EndCause
 from explorer.schema.settings import Settings
+from explorer.testing import ScriptedClient, says
 from explorer.text.rendering import without_marks
 
 LIST = ("get_hn_stories", {"story_type": "top", "limit": 30})

@@ -13,13 +13,13 @@ import pytest
 from explorer.cli.settings.configuration import read_configuration
 from explorer.cli.settings.layers import Flags
 from explorer.journal.listing import read_records
-from explorer.llm.scripted import Script, ScriptedClient, says
 from explorer.run.run import RunHooks, RunResult, StopSignal, resume, start
 from explorer.sandbox.selection import choose_sandbox
 from explorer.schema.events import RoleLoaded, RunStarted, SessionConfigured, ToolFinished
 from explorer.schema.messages import JsonObject, Request, Turn, UserText
 from explorer.schema.settings import Settings
 from explorer.schema.tool import ToolResult, tool
+from explorer.testing import Script, ScriptedClient, says
 from sources.hn_site import hn_routes
 from sources.loopback import serving
 from sources.reddit_site import SECRET, api_routes

@@ -9,11 +9,11 @@ import pytest
 
 from engine_stage import NOON, compare_with_golden
 from explorer.agents.roles import PromptLoader, Role, built_in_roles
-from explorer.llm.scripted import ScriptedClient, says
 from explorer.run.run import RunHooks, start
 from explorer.schema.messages import JsonObject, Message, Request, Results, ToolSchema, Turn, UserText
 from explorer.schema.settings import Settings
 from explorer.skills.catalog import HEADING
+from explorer.testing import ScriptedClient, says
 
 ROLES = PromptLoader([built_in_roles()]).roles()
 PLAIN = frozenset({"read_file", "write_file", "edit_file", "list_files", "search_files", "list_sources"})

@@ -12,9 +12,9 @@ from pydantic import SecretStr
 
 from explorer.journal.listing import read_records
 from explorer.llm.anthropic import vendor as anthropic
-from explorer.llm.hosts import OPENAI_RESPONSES
 from explorer.llm.openai import vendor as openai
 from explorer.llm.prices import cost_usd
+from explorer.llm.vendors import OPENAI_RESPONSES
 from explorer.run.run import start
 from explorer.schema.events import AgentFinished, JournalRecord, NoteAdded, RequestSent
 from explorer.schema.messages import Usage

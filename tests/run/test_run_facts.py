@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from explorer.journal.listing import read_records
-from explorer.llm.scripted import ScriptedClient, says
 from explorer.run.run import RunHooks, resume, start
 from explorer.run.run_facts import earlier_work
 from explorer.schema.events import AgentContinued, AgentStarted
 from explorer.schema.settings import Settings
+from explorer.testing import ScriptedClient, says
 from explorer.tools.library import Past
 from reports.library.stage import FIRST, SECOND, library, past_run
 

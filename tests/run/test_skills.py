@@ -10,7 +10,6 @@ import pytest
 
 from explorer.cli.settings.presets import PresetFolder, load_preset
 from explorer.journal.listing import read_records
-from explorer.llm.scripted import ScriptedClient, says
 from explorer.run.run import RunHooks, RunResult, resume, start
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import RoleLoaded, SessionConfigured, ToolFinished
@@ -18,6 +17,7 @@ from explorer.schema.messages import Request, Results, Turn
 from explorer.schema.settings import Settings
 from explorer.schema.skill_folder import SkillFolder, SkillOrigin
 from explorer.skills.catalog import HEADING, built_in_skills
+from explorer.testing import ScriptedClient, says
 from explorer.text.words import is_stop_word, words_of
 
 TEMPLATE = re.compile(r"## The report\n\n((?:    .*\n|\n)+)")

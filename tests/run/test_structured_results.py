@@ -9,13 +9,13 @@ import pytest
 from explorer.cli.commands.runs import run_facts
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import ScriptedClient, says
 from explorer.observe.run_view import RunView
 from explorer.run.run import RunHooks, RunResult, start
 from explorer.schema.events import ToolFinished
 from explorer.schema.messages import Turn
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
+from explorer.testing import ScriptedClient, says
 from explorer.text.rendering import without_marks
 
 LIST = ("get_hn_stories", {"story_type": "top", "limit": 30})

@@ -11,11 +11,11 @@ from pydantic import Field
 
 from engine_stage import Recorder, call_room, started
 from explorer.agents.tool_calls import Toolbox, execute_calls
-from explorer.llm.scripted import says
 from explorer.schema.errors import ToolError
 from explorer.schema.events import TurnTaken
 from explorer.schema.messages import JsonObject, ToolCall
 from explorer.schema.tool import Effect, SourceDraft, Tool, ToolContext, ToolResult, tool
+from explorer.testing import says
 from explorer.workspace.workspace import Workspace
 from sources.loopback import Ledger
 from tool_call import NO_RUN, call_tool

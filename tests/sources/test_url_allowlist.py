@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import pytest
 
-from explorer.llm.scripted import says
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import (
     AgentContinued,
@@ -22,6 +21,7 @@ from explorer.schema.events import (
 )
 from explorer.sources.http.link_budget import LIBRARY_BITS, LINK_BITS, registrable_domain
 from explorer.sources.http.url_allowlist import UrlAllowlist, given_by_user
+from explorer.testing import says
 from sources.loopback import NOW
 
 REFUSED = "was not in the question, in a search result or on a page read"

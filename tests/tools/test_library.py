@@ -11,7 +11,6 @@ from engine_stage import Recorder, call_room, noon, started
 from explorer.agents.tool_calls import execute_calls
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
-from explorer.llm.scripted import ScriptedClient, says
 from explorer.reports.library import Library
 from explorer.run.run import RunHooks, start
 from explorer.schema.errors import StorageError, ToolError
@@ -19,6 +18,7 @@ from explorer.schema.events import AnyEvent, Source, Status, ToolFinished, TurnT
 from explorer.schema.messages import JsonObject, Request, Results, Turn
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Effect, Tool, ToolResult
+from explorer.testing import ScriptedClient, says
 from explorer.tools.library import PAGE_CHARS, LibraryAccess, library_tools
 from explorer.workspace.workspace import Workspace
 from reports.library.stage import FIRST, NOON, SECOND, SOURCES, begun, library

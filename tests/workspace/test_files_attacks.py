@@ -19,10 +19,10 @@ import pytest
 
 from engine_stage import Recorder, call_room, contents, started
 from explorer.agents.tool_calls import execute_calls
-from explorer.llm.scripted import says
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import AnyEvent, ToolStarted, TurnTaken
 from explorer.schema.tool import Tool, ToolContext
+from explorer.testing import says
 from explorer.tools.files import CHANGED_BY_ANOTHER, EditTool, ListTool, ReadTool, SearchTool, WriteTool
 from explorer.workspace.safe_open import A_FILE, Openat2, OpenatWalk, Opening, best_opening
 from explorer.workspace.tree import MAX_SCANNED_BYTES

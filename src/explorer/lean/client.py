@@ -11,8 +11,8 @@ from typing import Any
 
 from explorer.lean.actions import REPORT, SEARCH, Actions, actions_of, calls_of
 from explorer.lean.progress import FINISH, WRITE, LeanProgress
-from explorer.llm.forms import filled_in
 from explorer.llm.history import is_begin_of
+from explorer.llm.wire_json import filled_in
 from explorer.schema.messages import (
     JsonObject,
     LLMClient,

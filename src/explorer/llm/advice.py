@@ -3,7 +3,7 @@
 import re
 
 from explorer.llm.faults import RequestRefusedError
-from explorer.llm.hosts import OPENAI_CHAT, OPENAI_RESPONSES
+from explorer.llm.vendors import OPENAI_CHAT, OPENAI_RESPONSES
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import LLMClient, Request, Turn
 

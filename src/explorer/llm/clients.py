@@ -1,20 +1,37 @@
 """The clients of a run's models, opened and closed together, with one gate for each model."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Self
 
-from explorer.llm.due import DueClient
 from explorer.llm.models import OFFLINE, ModelRef, ModelSetup
 from explorer.llm.options import Timeouts
 from explorer.llm.prompt_cache import CacheWarmingClient
 from explorer.llm.retry import Contact, RateGate, Timing
 from explorer.llm.vendors import ModelAccess
 from explorer.schema.errors import ConfigError
-from explorer.schema.messages import LLMClient
+from explorer.schema.messages import LLMClient, Request, Turn
 from explorer.schema.shared_limits import Holding, RequestUse, SharedHold, SharedLimits, hold_nothing
+
+
+@dataclass(frozen=True)
+class DueClient:
+    """A client that waits until a request may be sent."""
+
+    inner: LLMClient
+    sending: Callable[[], AbstractAsyncContextManager[None]]
+    """Entering waits; leaving notes how the request failed."""
+
+    async def generate(self, request: Request) -> Turn:
+        """Send a request once, when it is due.
+
+        Raises:
+            ModelError: No turn came.
+        """
+        async with self.sending():
+            return await self.inner.generate(request)
 
 
 @dataclass(frozen=True, slots=True)

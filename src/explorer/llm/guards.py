@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from explorer.llm.bounds import ReplyBounds, oversized
-from explorer.llm.options import Endpoint, public_url
+from explorer.llm.options import Endpoint, ReplyBounds, oversized, public_url
 from explorer.schema.errors import ModelError, ModelFault
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -7,8 +7,7 @@ import aiohttp
 import httpx2
 from aiohttp.connector import Connection
 
-from explorer.llm.bounds import ReplyBounds, oversized
-from explorer.llm.options import Endpoint
+from explorer.llm.options import Endpoint, ReplyBounds, oversized
 
 INTERIM = range(100, 200)
 SWITCHING = 101

@@ -6,12 +6,11 @@ import json
 import httpx2
 from pydantic import SecretStr
 
-from explorer.llm.bounds import BOUNDS
 from explorer.llm.faults import model_error, read_refusal, unreachable
 from explorer.llm.foreign_answers import probed_error, web_page
 from explorer.llm.guards import guards
 from explorer.llm.models import DIRECT, LIST_S
-from explorer.llm.options import NO_KEY, Endpoint, key_text
+from explorer.llm.options import BOUNDS, NO_KEY, Endpoint, key_text
 from explorer.llm.wire_json import as_object, as_objects, as_text
 from explorer.network.client_options import client_ways
 from explorer.schema.errors import ModelError, ModelFault

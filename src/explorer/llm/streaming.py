@@ -13,9 +13,8 @@ from typing import NamedTuple, Protocol, Self
 
 import httpx2
 
-from explorer.llm.bounds import BOUNDS, ReplyBounds, check_event, oversized
 from explorer.llm.foreign_answers import no_events, stream_error, transport_errors, web_page
-from explorer.llm.options import ClientOptions, Endpoint, Timeouts
+from explorer.llm.options import BOUNDS, ClientOptions, Endpoint, ReplyBounds, Timeouts, check_event, oversized
 from explorer.network.client_options import client_ways
 from explorer.schema.errors import ModelError, ModelFault
 

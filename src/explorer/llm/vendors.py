@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Self, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -17,6 +18,31 @@ from explorer.schema.messages import LLMClient
 from explorer.schema.model_options import Price, Tier
 from explorer.schema.network import Network
 from explorer.schema.setting import ExtensionSettings, Setting, declared_setting
+
+ANTHROPIC = "anthropic"
+ANTHROPIC_URL = "https://api.anthropic.com"
+OPENAI_RESPONSES = "openai-responses"
+OPENAI_CHAT = "openai-chat"
+OPENAI_TURNS = frozenset({OPENAI_CHAT, OPENAI_RESPONSES})
+"""The `provider` of turns from a server of OpenAI's kind, for each of its APIs."""
+
+OFFICIAL_HOST = "api.openai.com"
+OPENAI_URL = f"https://{OFFICIAL_HOST}/v1"
+
+
+def is_official(base_url: str) -> bool:
+    """Return whether a URL is OpenAI's own, regional hosts included."""
+    return is_host(base_url, OFFICIAL_HOST)
+
+
+def is_host(base_url: str, host: str) -> bool:
+    """Return whether a URL's host is the given one, or ends in it, as regional hosts do."""
+    try:
+        name = urlsplit(base_url).hostname or ""
+    except ValueError:
+        return False
+    return name == host or name.endswith((f".{host}", f"-{host}"))
+
 
 S = TypeVar("S", bound=ExtensionSettings)
 RESERVED_PREFIXES = frozenset({"offline", "auto"})

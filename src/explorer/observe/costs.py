@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from explorer.journal.run_state import Unanswered, reserved
-from explorer.llm.hosts import OPENAI_TURNS, is_official
 from explorer.llm.prices import cost_usd
+from explorer.llm.vendors import OPENAI_TURNS, is_official
 from explorer.observe.timeline import (
     Interval,
     PathSegment,

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 from explorer.cli.commands.probes import CheckResult
 from explorer.llm.clients import Clients
 from explorer.llm.models import OFFLINE, ModelRef
-from explorer.llm.probe import ModelProbe
-from explorer.llm.profiles import ModelProfile, forget_profiles, store_profile, stored_profiles
+from explorer.llm.profiles import ModelProbe, ModelProfile, forget_profiles, store_profile, stored_profiles
 from explorer.network.client import GuardedClient, HttpRequest
 from explorer.network.exchange import ExchangeError
 from explorer.network.guard import Guard

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from explorer.llm.anthropic.reply import REASONING, AnthropicReply
-from explorer.llm.forms import RefusedForms, object_form
 from explorer.llm.history import BoundReasoning, Histories, accepted_name, is_own, projected_ids
-from explorer.llm.hosts import ANTHROPIC, ANTHROPIC_URL
 from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.prompt_cache import PromptPrefixes
 from explorer.llm.sdk_client import Sdk, SdkClient
+from explorer.llm.vendors import ANTHROPIC, ANTHROPIC_URL
+from explorer.llm.wire_json import RefusedForms, object_form
 from explorer.schema.errors import ModelError
 from explorer.schema.messages import CallResult, JsonObject, Message, Request, Results, StopKind, Turn, UserText
 

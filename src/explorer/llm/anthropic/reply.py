@@ -3,12 +3,11 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 
-from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import model_error, refusal_of
 from explorer.llm.history import require_unique_ids, settled_stop, with_ids
-from explorer.llm.hosts import ANTHROPIC
-from explorer.llm.options import Endpoint
+from explorer.llm.options import Endpoint, ReplyMeter
 from explorer.llm.streaming import ServerEvent
+from explorer.llm.vendors import ANTHROPIC
 from explorer.llm.wire_json import (
     ParsedArguments,
     as_count,

@@ -6,9 +6,8 @@ from typing import Annotated
 
 from pydantic import SecretStr
 
-from explorer.llm.hosts import ANTHROPIC, ANTHROPIC_URL
 from explorer.llm.options import ClientOptions, Timeouts, check_url, key_text
-from explorer.llm.vendors import ModelAccess, Server, Vendor
+from explorer.llm.vendors import ANTHROPIC, ANTHROPIC_URL, ModelAccess, Server, Vendor
 from explorer.schema.messages import LLMClient
 from explorer.schema.model_options import Tier
 from explorer.schema.setting import TEXT, ExtensionSettings, Group, Setting, WithoutTrust, address_of, key_of

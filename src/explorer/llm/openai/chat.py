@@ -14,7 +14,6 @@ from explorer.llm.history import (
     is_short_id,
     projected_ids,
 )
-from explorer.llm.hosts import OPENAI_CHAT
 from explorer.llm.openai.compatible import CutPrompts, plain
 from explorer.llm.openai.dialect import (
     ADDED_FIELDS,
@@ -30,6 +29,7 @@ from explorer.llm.openai.reply import OpenAIReply
 from explorer.llm.openai.sdk import OpenAISdkClient, cache_key
 from explorer.llm.options import ClientOptions
 from explorer.llm.prompt_cache import PromptPrefixes
+from explorer.llm.vendors import OPENAI_CHAT
 from explorer.schema.messages import JsonObject, Message, Request, Results, Turn, UserText
 
 BOUND_FIELDS = ("reasoning_details", "reasoning")

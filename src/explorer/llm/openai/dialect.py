@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from explorer.llm.faults import Refusal
-from explorer.llm.hosts import is_host
+from explorer.llm.vendors import is_host
 
 REASONING_FIELD = "reasoning_content"
 """The field with a model's reasoning of DeepSeek, Kimi and GLM, in replies and in requests."""

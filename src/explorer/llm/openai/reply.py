@@ -6,14 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import model_error, refusal_of
 from explorer.llm.history import made_up_id, require_unique_ids, settled_stop, with_ids
-from explorer.llm.hosts import OPENAI_CHAT
 from explorer.llm.openai.compatible import find_written_calls
 from explorer.llm.openai.dialect import REASONING_FIELD
-from explorer.llm.options import Endpoint
+from explorer.llm.options import Endpoint, ReplyMeter
 from explorer.llm.streaming import ServerEvent
+from explorer.llm.vendors import OPENAI_CHAT
 from explorer.llm.wire_json import (
     ParsedArguments,
     as_count,

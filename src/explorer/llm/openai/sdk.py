@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from explorer.llm.hosts import OPENAI_URL, is_official
 from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.sdk_client import Sdk, SdkClient
+from explorer.llm.vendors import OPENAI_URL, is_official
 from explorer.schema.messages import JsonObject, Request
 
 if TYPE_CHECKING:

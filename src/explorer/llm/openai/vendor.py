@@ -6,9 +6,8 @@ from typing import Annotated, get_args
 
 from pydantic import SecretStr
 
-from explorer.llm.hosts import OPENAI_CHAT, OPENAI_RESPONSES, OPENAI_URL, is_official
 from explorer.llm.options import ClientOptions, Timeouts, check_url, key_text
-from explorer.llm.vendors import ModelAccess, Server, Vendor
+from explorer.llm.vendors import OPENAI_CHAT, OPENAI_RESPONSES, OPENAI_URL, ModelAccess, Server, Vendor, is_official
 from explorer.schema.messages import LLMClient
 from explorer.schema.model_options import Effort, Tier
 from explorer.schema.network import Network
