@@ -1,11 +1,12 @@
 """How many false claims the citation check finds, and how many true ones it takes for false, by kind of claim.
 
-    uv run python bench/citations.py [--set dev|hard|heldout|realdev|real] [--totals] [--failures] [--json]
+    uv run python bench/citations.py [--set dev|hard|heldout|realdev|real|unseen] [--totals] [--failures] [--json]
     uv run python bench/citations.py --attribution FILE.jsonl [--failures] [--json]
 
-Each case is a sentence, the sources that it cites, and whether they say so. The set `real` is held out: nothing but its
-totals is to be looked at while the check is changed; the others are for working on it. Intervals: Wilson, 95 %.
-`realdev` and `real` are about recorded texts of others, which are not in this repository: `--data` names their folder.
+Each case is a sentence, the sources that it cites, and whether they say so. The set `unseen` is held out: nothing but
+its totals is to be looked at while the check is changed; the others are for working on it. Intervals: Wilson, 95 %.
+`realdev`, `real` and `unseen` are about recorded texts of others, which are not in this repository: `--data` names
+their folder.
 
 `--attribution` reads a file of AttributionBench (github.com/OSU-NLP-Group/AttributionBench), sentences of real systems
 that people found attributable to their references, or not. Most of those that are not have no wrong figure or name:
@@ -35,9 +36,13 @@ from explorer.schema.events import Source
 from explorer.text.words import sentence_ends
 
 CASES = Path(__file__).resolve().parents[1] / "tests" / "reports" / "verify" / "context"
-SETS = ("dev", "hard", "heldout", "realdev", "real")
+OPEN_SETS = ("dev", "hard", "heldout", "realdev", "real")
+"""Sets whose single cases may be looked at while the check is changed."""
+SETS = (*OPEN_SETS, "unseen")
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-"""Recorded texts: `pages/gold/ID.json`, `hn_snapshot/articles.jsonl.gz`, and a thread as Algolia gives it."""
+"""Recorded texts: pages, articles, questions with their paragraphs, and days and threads as Algolia gives them."""
+MIN_POINTS = 100
+"""A story of a day's list has at least these."""
 OWN_MARKS = re.compile(r"\s?\[\d+(?:,\s*\d+)*\]")
 """The citations that the systems of AttributionBench wrote themselves."""
 READ = datetime(2026, 4, 1, 8, tzinfo=UTC)
@@ -114,6 +119,49 @@ class Comment(BaseModel):
             yield from one.lines()
 
 
+class Paragraph(BaseModel):
+    """A paragraph of a question of HotpotQA."""
+
+    title: str
+    sentences: list[str]
+
+
+class Question(BaseModel):
+    """A question of HotpotQA, with what is to be read for it."""
+
+    question: str
+    context: list[Paragraph]
+
+
+class Hit(BaseModel):
+    """A story as the search of Hacker News gives it."""
+
+    title: str
+    author: str
+    points: int
+    num_comments: int
+    created_at: str
+
+
+def _question(number: str, data: Path) -> Recorded:
+    lines = (data / "qa" / "hotpot50_distractor.jsonl").read_text(encoding="utf-8").splitlines()
+    found = Question.model_validate_json(next(line for line in lines if number in line))
+    texts = (f"{one.title}\n\n{''.join(one.sentences)}" for one in found.context)
+    return Recorded(title=found.question, text="\n\n".join(texts))
+
+
+def _day(date: str, data: Path) -> Recorded:
+    path = data / "hn_snapshot" / "algolia" / "hits_2026-08-10_16.verbatim.jsonl.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        hits = [Hit.model_validate_json(line) for line in lines if f'"created_at":"{date}' in line]
+    shown = sorted((hit for hit in hits if hit.points >= MIN_POINTS), key=lambda hit: -hit.points)
+    stories = (
+        f"{number}. {hit.title}\n{hit.points} points by {hit.author}, {hit.num_comments} comments, {hit.created_at}"
+        for number, hit in enumerate(shown, start=1)
+    )
+    return Recorded(title=f"Hacker News on {date}", text="\n\n".join(stories))
+
+
 def recorded(name: str, data: Path) -> Recorded:
     """Return a recorded text, such as `articles/19704448`.
 
@@ -123,6 +171,10 @@ def recorded(name: str, data: Path) -> Recorded:
     kind, _, number = name.partition("/")
     if kind == "pages":
         return Recorded.model_validate_json((data / "pages" / "gold" / f"{number}.json").read_text(encoding="utf-8"))
+    if kind == "questions":
+        return _question(number, data)
+    if kind == "days":
+        return _day(number, data)
     if kind == "comments":
         items = data / "hn_snapshot" / "algolia" / "api" / "v1" / "items"
         story = Comment.model_validate_json((items / f"{number}.json").read_text(encoding="utf-8"))
@@ -250,9 +302,9 @@ def main(words: Sequence[str]) -> int:
     """Print the tables of the sets."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--set", choices=SETS, action="append", help="one of the sets; all by default")
-    parser.add_argument("--data", type=Path, default=DATA, metavar="DIR", help="the recorded texts of realdev and real")
+    parser.add_argument("--data", type=Path, default=DATA, metavar="DIR", help="the recorded texts")
     parser.add_argument("--totals", action="store_true", help="the totals alone")
-    parser.add_argument("--failures", action="store_true", help="also each case of the sets for development that fails")
+    parser.add_argument("--failures", action="store_true", help="also each failing case of the other sets")
     parser.add_argument("--json", action="store_true", help="rows as JSON")
     parser.add_argument("--attribution", type=Path, metavar="FILE", help="a file of AttributionBench instead")
     given = parser.parse_args(words)
@@ -266,7 +318,7 @@ def main(words: Sequence[str]) -> int:
         return 0
     print("\n\n".join(page(name, table) for name, table in tables.items()))
     shown = (
-        [one for name in ("dev", "hard", "heldout", "realdev") for one in results.get(name, ())]
+        [one for name in OPEN_SETS for one in results.get(name, ())]
         if given.attribution is None
         else next(iter(results.values()))
     )

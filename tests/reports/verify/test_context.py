@@ -253,14 +253,28 @@ def test_agreement_counts_what_both_decide() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["real", "realdev", "unseen"])
+def test_the_sets_about_real_texts_are_whole(name: str) -> None:
+    """Every text can be read, every sentence is about one of them, and about half of the sentences are false."""
+    bench = _bench()
+    if not bench.DATA.is_dir():
+        pytest.skip(f"recordings are not here: {bench.DATA}")
+    cases = [bench.Case.model_validate_json(line) for line in bench.lines(f"{name}_cases.jsonl")]
+    texts = [bench.Text.model_validate_json(line) for line in bench.lines(f"{name}_sources.jsonl")]
+    assert all(one.text or bench.recorded(one.recording, bench.DATA).text for one in texts)
+    assert {case.source for case in cases} <= {one.id for one in texts}
+    assert 0.4 < sum(case.is_true for case in cases) / len(cases) < 0.6
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "least_found", "most_alarms"),
-    [("dev", 0.9, 0.05), ("hard", 0.72, 0.05), ("heldout", 0.8, 0.1), ("realdev", 0.7, 0.05)],
+    [("dev", 0.9, 0.05), ("hard", 0.72, 0.05), ("heldout", 0.8, 0.1), ("realdev", 0.7, 0.05), ("real", 0.55, 0.15)],
 )
 def test_the_shares_of_the_sets(name: str, least_found: float, most_alarms: float) -> None:
     """The check does not fall behind the shares that docs/citation_check.md gives."""
     bench = _bench()
-    if name == "realdev" and not bench.DATA.is_dir():
+    if name in {"realdev", "real"} and not bench.DATA.is_dir():
         pytest.skip(f"recordings are not here: {bench.DATA}")
     *_, false, true = bench.rows(bench.answers(name))
     assert false.alarms >= least_found * false.n
