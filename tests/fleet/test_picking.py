@@ -10,13 +10,15 @@ pytest.importorskip("dbos", reason="the extra fleet is not installed")
 
 import sqlalchemy as sa
 
+from command import explorer_here
 from explorer.fleet.database import META, RUNS, FleetDatabase
 from explorer.fleet.exploration import WorkerPlan
 from explorer.fleet.leases import Ending, Leases, TakenRun
-from explorer.fleet.limit_tables import HELD, RATES, SPENDING
+from explorer.fleet.limit_tables import HELD, RATES, SPENDING, TENANTS
 from explorer.fleet.limits import LimitName, SharedLimitBook
 from explorer.fleet.picking import Ticket, has_waiting, is_stalled, take_next
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
+from explorer.fleet.tenant_shares import put_share, shares_of
 from explorer.fleet.worker import Worker
 from explorer.run.run import RunHooks
 from explorer.schema.settings import Settings
@@ -71,6 +73,47 @@ def test_a_tenant_with_many_runs_does_not_delay_another_ones(leases: Leases) -> 
     submit(leases, "late")
     served = [take_next(leases, crowd[3], {}), take_next(leases, late, {})]
     assert [one and one.tenant for one in served] == ["late", "crowd"], "both have none at work; late's is longer ago"
+
+
+def test_a_tenant_with_a_share_gets_so_many_times_as_much(leases: Leases) -> None:
+    """Of eight runs at work six are its, with a share of 3; with one place, its waiting counts three times."""
+    put_share(leases.database, "large", 3)
+    tickets = [submit(leases, tenant) for _ in range(8) for tenant in ("large", "small")]
+    taken = [take_next(leases, ticket, {}) for ticket in tickets[:8]]
+    tenants = [one.tenant for one in taken if one is not None]
+    assert (tenants.count("large"), tenants.count("small")) == (6, 2)
+    for one in filter(None, taken):
+        leases.settle(one, Ending(QueueState.DONE))
+    turns: list[str] = []
+    for since, ticket in ((200.0, tickets[8]), (400.0, tickets[9])):
+        ago = {"large": 100.0, "small": since}
+        with leases.database.transaction() as connection:
+            for tenant, seconds in ago.items():
+                served = sa.update(TENANTS).where(TENANTS.c.tenant == tenant)
+                connection.execute(served.values(served_at=leases.database.now - seconds))
+        next_one = take_next(leases, ticket, {})
+        assert next_one is not None
+        turns.append(next_one.tenant)
+        leases.settle(next_one, Ending(QueueState.DONE))
+    assert turns == ["large", "small"]
+    assert shares_of(leases.database) == {"large": 3}
+    put_share(leases.database, "large", 1)
+    assert shares_of(leases.database) == {}
+
+
+def test_a_share_is_set_on_the_command_line(leases: Leases, tmp_path: Path) -> None:
+    """It is listed with the limits, and is of a tenant."""
+    known = {"EXPLORER_FLEET_DATABASE": leases.database.dsn}
+    for words, code, said in (
+        (("--tenant", "research", "--share", "3"), 0, "tenant research: 3 times as much of the workers as others"),
+        ((), 0, "tenant research: 3 times as much of the workers as others"),
+        (("--share", "3"), 2, "name it: --tenant NAME"),
+        (("--tenant", "research", "--share", "0"), 2, "give a number from 1 to 1000"),
+        (("--tenant", "research", "--share", "1"), 0, "as much of the workers as others"),
+        ((), 0, "no limits"),
+    ):
+        done = explorer_here("fleet", "limit", *words, cwd=tmp_path, settings=known)
+        assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done.stdout + done.stderr
 
 
 def test_within_a_tenant_priority_decides_and_then_age(leases: Leases) -> None:

@@ -198,7 +198,8 @@ COMMANDS_OF_FLEET = {
             "A limit counts all requests to models, or those of one tenant, or those with one provider key. `none` "
             "removes it.\n\nExample: `explorer fleet limit --usd 100 --per day`\n\n"
             "Example: `explorer fleet limit --tenant research --usd 500 --per month`\n\n"
-            "Example: `explorer fleet limit --key anthropic --rate 50/min`"
+            "Example: `explorer fleet limit --key anthropic --rate 50/min`\n\n"
+            "Example: `explorer fleet limit --tenant research --share 3`"
         ),
     ),
 }

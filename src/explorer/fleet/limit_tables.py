@@ -63,3 +63,10 @@ TENANTS = sa.Table(
     sa.Column("served_at", sa.Double, nullable=False, server_default="0"),
 )
 """One row a tenant, with the time when a run of its was last taken."""
+SHARES = sa.Table(
+    "explorer_tenant_shares",
+    METADATA,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("share", sa.Integer, nullable=False),
+)
+"""One row a tenant that gets more of the workers than others: so many times as much."""

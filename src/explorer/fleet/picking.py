@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from explorer.fleet.database import META, RUNS
 from explorer.fleet.leases import Leases, TakenRun
-from explorer.fleet.limit_tables import HELD, LIMITS, RATES, SPENDING, TENANTS
+from explorer.fleet.limit_tables import HELD, LIMITS, RATES, SHARES, SPENDING, TENANTS
 from explorer.fleet.limits import Scope, window_of
 from explorer.fleet.runs import PAUSED, QueueState
 
@@ -75,7 +75,7 @@ def take_next(leases: Leases, ticket: Ticket, keys: Mapping[str, Collection[str]
     with database.transaction() as connection:
         database.begin_writing(connection)
         now = float(connection.scalar(sa.select(database.now)) or 0.0)
-        run_id = None if _is_paused(connection) else _next(connection, held_back(connection, now, keys))
+        run_id = None if _is_paused(connection) else _next(connection, held_back(connection, now, keys), now)
         if run_id is None:
             _keep(connection, ticket, now, leases.lease_s)
             return None
@@ -99,19 +99,24 @@ def is_stalled(leases: Leases, keys: Mapping[str, Collection[str]]) -> bool:
         if _is_paused(connection) or connection.scalar(at_work) is not None:
             return False
         held = held_back(connection, now, keys)
-        return held.is_any and _next(connection, held) is None
+        return held.is_any and _next(connection, held, now) is None
 
 
 def _is_paused(connection: sa.Connection) -> bool:
     return connection.scalar(sa.select(META.c.value).where(META.c.name == PAUSED)) is not None
 
 
-def _next(connection: sa.Connection, held: HeldBack) -> str | None:
-    """Return the waiting run of the tenant with the fewest runs at work; of several, of the one not served longest."""
+def _next(connection: sa.Connection, held: HeldBack, now: float) -> str | None:
+    """Return the waiting run of the tenant with the fewest runs at work; of several, of the one not served longest.
+
+    Both are measured by the tenant's share: with 2, twice as many runs count as many, and a time as twice as long.
+    """
     at_work = sa.select(sa.func.count()).where(RUNS.c.state == QueueState.RUNNING, RUNS.c.tenant == TENANTS.c.tenant)
     waits = sa.exists().where(RUNS.c.state == QueueState.WAITING, RUNS.c.tenant == TENANTS.c.tenant)
-    order = (at_work.scalar_subquery(), TENANTS.c.served_at, TENANTS.c.tenant)
-    for tenant in connection.scalars(sa.select(TENANTS.c.tenant).where(waits).order_by(*order)).all():
+    share = sa.cast(sa.func.coalesce(SHARES.c.share, 1), sa.Double)
+    order = (at_work.scalar_subquery() / share, ((now - TENANTS.c.served_at) * share).desc(), TENANTS.c.tenant)
+    waiting = sa.select(TENANTS.c.tenant).outerjoin(SHARES, SHARES.c.tenant == TENANTS.c.tenant).where(waits)
+    for tenant in connection.scalars(waiting.order_by(*order)).all():
         chosen = (
             sa.select(RUNS.c.run_id)
             .where(RUNS.c.state == QueueState.WAITING, RUNS.c.tenant == tenant, held.may_take(tenant))

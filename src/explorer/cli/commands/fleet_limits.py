@@ -1,7 +1,7 @@
 """The command `fleet limit`: limits that all runs of a fleet share, and how fast requests with a key are sent."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from explorer.cli.commands.fleet import open_queue, say_unless_quiet
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 RATE = re.compile(r"([0-9]+)/(s|min)")
 PERIODS_S = {"s": 1.0, "min": 60.0}
+MAX_SHARE = 1000
 PERIODS = ("day", "month", "total")
 KEY_ID = re.compile(r"[a-z0-9._-]+-[0-9a-f]{10}")
 
@@ -32,9 +33,12 @@ def limit(*, options: LimitOptions = LIMIT) -> int:
     Example: `explorer fleet limit --tenant research --usd 500 --per month`
 
     Example: `explorer fleet limit --key anthropic --rate 50/min`
+
+    Example: `explorer fleet limit --tenant research --share 3`
     """
-    from explorer.cli.screens.shared_limits import rate_words
+    from explorer.cli.screens.shared_limits import rate_words, share_words
     from explorer.fleet.limits import LimitName, SharedLimitBook, Unit
+    from explorer.fleet.tenant_shares import put_share, shares_of
 
     settings = configured(options, changes_runs).settings
     amounts = _amounts(options)
@@ -50,8 +54,11 @@ def limit(*, options: LimitOptions = LIMIT) -> int:
         if rate is not None:
             book.put_rate(key_id, *rate)
             say_unless_quiet(options, f"{key_id}: {rate_words(*rate)}")
-        if not amounts and rate is None:
-            _show(book, options)
+        if options.share is not None and options.tenant is not None:
+            put_share(queue.database, options.tenant, options.share)
+            say_unless_quiet(options, share_words(options.tenant, options.share))
+        if not amounts and rate is None and options.share is None:
+            _show(book, shares_of(queue.database), options)
     return 0
 
 
@@ -62,6 +69,11 @@ def _check(options: LimitOptions) -> None:
         raise ConfigError("a limit is of a tenant or of a key", hint="leave one out: --tenant or --key")
     if options.rate is not None and not options.key:
         raise ConfigError("a rate is for one provider key", hint="name it: --key VENDOR, for example --key anthropic")
+
+    if options.share is not None and options.tenant is None:
+        raise ConfigError("a share is of one tenant", hint="name it: --tenant NAME")
+    if options.share is not None and not 1 <= options.share <= MAX_SHARE:
+        raise ConfigError(f"--share {options.share} is not allowed", hint=f"give a number from 1 to {MAX_SHARE}")
 
 
 def _amounts(options: LimitOptions) -> dict[str, float | None]:
@@ -123,11 +135,12 @@ def _changed(book: "SharedLimitBook", name: "LimitName", amount: float | None) -
     raise ConfigError(f"there is no limit of {name.unit} {name.words}", hint="list them: explorer fleet limit")
 
 
-def _show(book: "SharedLimitBook", options: LimitOptions) -> None:
-    from explorer.cli.screens.shared_limits import limits_fields, limits_page
+def _show(book: "SharedLimitBook", shares: Mapping[str, int], options: LimitOptions) -> None:
+    from explorer.cli.screens.shared_limits import limits_fields, limits_page, share_words
 
     uses, rates = book.uses(), book.rates()
     if options.output_format != "text":
-        emit_json(limits_fields(uses, rates))
+        emit_json(limits_fields(uses, rates) | {"shares": shares})
     else:
-        emit_page(limits_page(uses, rates) or "no limits; set one: explorer fleet limit --usd 100 --per day")
+        pages = [limits_page(uses, rates), *(share_words(tenant, share) for tenant, share in shares.items())]
+        emit_page("\n".join(filter(None, pages)) or "no limits; set one: explorer fleet limit --usd 100 --per day")

@@ -20,6 +20,13 @@ def limit_words(use: LimitUse) -> str:
     return single_line(f"{shown(use.name.unit, use.amount)} {use.name.words}")
 
 
+def share_words(tenant: str, share: int) -> str:
+    """Return how much of the workers a tenant gets."""
+    whose = f"tenant {tenant}" if tenant else "runs without a tenant"
+    much = "as much" if share == 1 else f"{share} times as much"
+    return single_line(f"{whose}: {much} of the workers as others")
+
+
 def limits_fields(uses: Sequence[LimitUse], rates: Sequence[KeyRate]) -> dict[str, object]:
     """Return limits and rates for programs; amounts of money are in US dollars."""
     limits = [asdict(one) | {"window": use.window} for one, use in zip(shown_limits(uses), uses, strict=True)]

@@ -110,6 +110,14 @@ class LimitOptions(CommonOptions):
         str | None,
         Parameter(name="--rate", metavar="RATE", help="With --key, how fast requests are sent: 5/s, 300/min, or none."),
     ] = None
+    share: Annotated[
+        int | None,
+        Parameter(
+            name="--share",
+            metavar="N",
+            help="With --tenant, how many times as much of the workers it gets as others: 1 to 1000.",
+        ),
+    ] = None
 
 
 LIMIT = LimitOptions()
