@@ -10,6 +10,7 @@ pytest.importorskip("dbos", reason="the extra fleet is not installed")
 
 from pydantic import SecretStr
 
+from command import explorer_here
 from explorer.cli.runs_at_hand import all_runs, run_at_hand, run_to_resume, workspace_for
 from explorer.fleet.leases import Ending
 from explorer.fleet.orders import deliver_orders
@@ -170,3 +171,33 @@ def test_a_database_that_came_with_the_folder_is_not_asked(tmp_path: Path) -> No
     (tmp_path / ".fleet" / "queue.sqlite").write_text("no database")
     with pytest.raises(NotFoundError, match="there are no runs"):
         run_at_hand(settings, "latest").__enter__()
+
+
+async def test_runs_elsewhere_are_searched_compared_and_examined(queue: FleetQueue, tmp_path: Path) -> None:
+    """`grep`, `diff` and `doctor` take a run of the fleet by its name."""
+    agree_on_store(queue.database, "database", KEY)
+    names: list[str] = []
+    for text in ("The quay cost 410 million.", "The quay cost 500 million."):
+        run_id, _new = queue.submit(NewRun("What did the quay cost?", {}))
+        with machine(queue, tmp_path, "one", run_id) as one:
+            await one.journal.append(started(run_id))
+            (one.folder / "report.md").write_text(f"# The quay\n\n{text}\n")
+            (one.folder / "notes.md").write_text(f"{text}\n")
+            await one.journal.append(RunFinished(status=Status.COMPLETE, reason=""))
+            one.leases.settle(one.taken, Ending(QueueState.DONE))
+            one.leases.leave()
+        names.append(run_id)
+    here = tmp_path / "third"
+    here.mkdir()
+
+    def asked(*words: str) -> tuple[int, str]:
+        done = explorer_here(*words, cwd=here, settings={"EXPLORER_FLEET_DATABASE": queue.database.dsn})
+        return done.returncode, done.stdout + done.stderr
+
+    code, found = asked("grep", "410 million", *names)
+    assert (code, f"{names[0]}/notes.md:1" in found, names[1] in found) == (0, True, False), found
+    code, found = asked("diff", *names)
+    assert (code, *(name in found for name in names)) == (0, True, True), found
+    code, found = asked("doctor", names[0])
+    assert (code, "in the fleet's database" in found, "2 records" in found) == (0, True, True), found
+    assert asked("doctor", "20200101-000000-nothing")[0] == 5

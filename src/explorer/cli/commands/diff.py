@@ -5,10 +5,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from explorer.cli.runs_at_hand import run_at_hand
 from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
-from explorer.journal.listing import RUNNING, UNFINISHED, find_run, is_running
+from explorer.journal.listing import RUNNING, UNFINISHED, is_running
 from explorer.observe.formatting import plain
 from explorer.reports.compare import RunSnapshot, compare_runs, comparison_page, snapshot_on_disk
 from explorer.schema.errors import ConfigError
@@ -29,11 +30,14 @@ def diff(
 
     Example: `explorer diff 20261121 latest`
     """
-    workspace = configured(options, looks_at_runs).settings.workspace
-    first, second = find_run(workspace, run_a), find_run(workspace, run_b)
-    if first == second:
-        raise ConfigError(f"{run_a!r} and {run_b!r} are the same run", hint="list them: explorer runs")
+    settings = configured(options, looks_at_runs).settings
+    with run_at_hand(settings, run_a) as first, run_at_hand(settings, run_b) as second:
+        if first == second:
+            raise ConfigError(f"{run_a!r} and {run_b!r} are the same run", hint="list them: explorer runs")
+        return _diff(first, second, options)
 
+
+def _diff(first: Path, second: Path, options: CommonOptions) -> int:
     def side(folder: Path) -> RunSnapshot:
         return snapshot_on_disk(folder, RUNNING if is_running(folder) else UNFINISHED)
 

@@ -19,10 +19,10 @@ from explorer.cli.commands.probes import CheckResult, probe_services
 from explorer.cli.commands.run_check import check_run
 from explorer.cli.commands.shell_check import check_shell
 from explorer.cli.commands.window_check import check_windows
+from explorer.cli.runs_at_hand import COPIES, run_at_hand
 from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.settings.configuration import Configuration, Unknown, inspected
 from explorer.cli.settings.options import MODEL, CommonOptions, ModelOptions
-from explorer.journal.listing import find_run
 from explorer.llm.models import AUTO, parse_model
 from explorer.llm.vendors import ConfiguredVendor
 from explorer.observe.formatting import one_line
@@ -64,7 +64,8 @@ def doctor(
     configuration = inspected(options)
     settings = configuration.settings
     if run is not None:
-        return _print_result(check_run(find_run(settings.workspace, run)), options)
+        with run_at_hand(settings, run) as folder:
+            return _print_result([*check_run(folder), *_store_of(folder, settings)], options)
     if probe or forget:
         removed = [forget_all(settings)] if forget else []
         return _print_result([*removed, *(probe_models(settings) if probe else [])], options)
@@ -88,6 +89,14 @@ def doctor(
         *check_profiles(configuration.settings),
     ]
     return _print_result(findings, options)
+
+
+def _store_of(folder: Path, settings: Settings) -> list[CheckResult]:
+    """Say of a copy where the run is, and what continues it there."""
+    if folder.parent != (settings.workspace / COPIES).absolute():
+        return []
+    words = f"in the fleet's database, where a worker continues it; if it failed: explorer queue retry {folder.name}"
+    return [CheckResult("store", "ok", words)]
 
 
 def _print_result(findings: Sequence[CheckResult], options: CommonOptions) -> int:

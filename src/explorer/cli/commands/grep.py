@@ -4,6 +4,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -11,13 +12,15 @@ from typing import Annotated
 import regex
 from cyclopts import Parameter
 
+from explorer.cli.runs_at_hand import run_at_hand
 from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
-from explorer.journal.listing import find_run, is_run
+from explorer.journal.listing import is_run
 from explorer.observe.formatting import one_line
 from explorer.reports.earlier import PastRun
 from explorer.schema.errors import ConfigError, NotFoundError, ToolError
+from explorer.schema.settings import Settings
 
 SECONDS_A_FILE = 5.0
 """A pattern may backtrack without end; `re` could not be stopped, `regex` can."""
@@ -61,9 +64,15 @@ def grep(  # noqa: PLR0913 - flags
     Example: `explorer grep -i "power cut" latest --sources`
     """
     wanted = _compiled(pattern, is_fixed=fixed, ignores_case=ignore_case)
-    runs = _runs(configured(options, looks_at_runs).settings.workspace, run)
-    matches = (match for past in runs for match in _matches(past, wanted, with_sources=sources))
-    shown = _once_a_file(matches) if names_only else matches
+    settings = configured(options, looks_at_runs).settings
+    with ExitStack() as copies:
+        matches = (
+            match for past in _runs(settings, run, copies) for match in _matches(past, wanted, with_sources=sources)
+        )
+        return _show(_once_a_file(matches) if names_only else matches, wanted, options, names_only=names_only)
+
+
+def _show(shown: Iterator[Match], wanted: "regex.Pattern[str]", options: CommonOptions, *, names_only: bool) -> int:
     if options.output_format == "json":
         facts = [_facts(match, names_only=names_only) for match in shown]
         emit_json(facts)
@@ -90,14 +99,19 @@ def _compiled(pattern: str, *, is_fixed: bool, ignores_case: bool) -> "regex.Pat
         ) from error
 
 
-def _runs(workspace: Path, names: Sequence[str]) -> Iterator[PastRun]:
-    """Return the runs named, or all, oldest first; one whose journal is damaged can still be read."""
-    entries: list[Path] = sorted(workspace.iterdir()) if workspace.is_dir() else []
-    folders = [folder for folder in entries if is_run(folder)]
+def _runs(settings: Settings, names: Sequence[str], copies: ExitStack) -> Iterator[PastRun]:
+    """Return the runs named, also those of the fleet, or all of the workspace, oldest first.
+
+    One whose journal is damaged can still be read.
+    """
+    workspace = settings.workspace
+    if names:
+        folders = [copies.enter_context(run_at_hand(settings, name)) for name in dict.fromkeys(names)]
+    else:
+        entries: list[Path] = sorted(workspace.iterdir()) if workspace.is_dir() else []
+        folders = [folder for folder in entries if is_run(folder)]
     if not folders:
         raise NotFoundError(f"there are no runs in {workspace}", hint='start one: explorer "your question"')
-    if names:
-        folders = [find_run(workspace, name) for name in dict.fromkeys(names)]
     return (PastRun.of(folder) or PastRun(folder.name, "", "", is_sample=False, folder=folder) for folder in folders)
 
 
