@@ -65,6 +65,24 @@ async def test_a_form_that_cannot_be_used_is_explained(tmp_path: Path) -> None:
         assert not list((tmp_path / "workspace").glob("*"))
 
 
+async def test_monitors_are_answered_without_a_body(tmp_path: Path) -> None:
+    """HEAD gets the status and the headers of GET, also of what is kept up to date, whose answer never ends."""
+    async with browsing(tmp_path) as browser:
+        run = await browser.ask(ROPES)
+        await browser.until(run, "complete")
+        await browser.runs.ended()
+        pages = ["/", f"/runs/{run}", "/api/runs", f"/api/runs/{run}", "/static/style.css", "/nothing"]
+        for path in pages:
+            full, head = await browser.get(path), await browser.client.head(path)
+            assert (head.status_code, head.content) == (full.status_code, b""), path
+            alike = ("content-type", "content-length", "content-security-policy", "x-content-type-options")
+            assert [head.headers[name] for name in alike] == [full.headers[name] for name in alike], path
+        for path in ("/live", f"/runs/{run}/live"):
+            head = await browser.client.head(path)
+            assert (head.status_code, head.headers["content-type"].partition(";")[0]) == (200, "text/event-stream")
+        assert (await browser.client.head(f"/runs/{run}/stop")).status_code == 405
+
+
 async def test_unknown_runs_agents_and_pages_say_what_to_do(tmp_path: Path) -> None:
     """Each is a page with its status, and JSON below /api/."""
     run = (await two_runs(tmp_path / "workspace"))[0].name

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from explorer.journal.listing import JournalTail, overview
+from explorer.reports.earlier import PastRun
 from explorer.server import overviews
 from explorer.server.overviews import Overviews
+from explorer.server.searched_texts import SearchedTexts
 from made_runs import A, B, two_runs
 from server.site_stage import Browser, GatedClient, browsing
 from server.test_live import SentEvent, events_of
@@ -101,3 +103,38 @@ async def test_the_open_list_shows_runs_as_they_come_and_end(tmp_path: Path, mon
         while 'data-at-work="0"' not in event.html:
             event = await _event(browser, event.id)
         assert "<title>explorer" in await browser.page("/")
+
+
+async def test_a_search_reads_only_runs_that_have_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was added is found, what was removed is not, and the others are not opened again."""
+    folders = list(await two_runs(tmp_path))
+    opened: list[str] = []
+    of = PastRun.of
+
+    def counted(folder: Path) -> PastRun | None:
+        opened.append(folder.name)
+        return of(folder)
+
+    monkeypatch.setattr(PastRun, "of", counted)
+    texts = SearchedTexts()
+    first = [*texts.of(folders)]
+    assert {one.origin for one in first} == {A, B}
+    assert [*texts.of(folders)] == first
+    assert opened == [folder.name for folder in folders]
+    (folders[0] / "found.md").write_text("The masts cost 77 euros.\n")
+    with (folders[0] / ".explorer" / "journal.jsonl").open("a") as journal:
+        journal.write("{")
+    assert "found.md" in {one.path for one in texts.of(folders)}
+    assert {one.origin for one in texts.of(folders[1:])} == {folders[1].name}
+    assert opened[2:] == [folders[0].name]
+    assert [*texts.of(folders)] != first
+    assert opened[3:] == [folders[0].name], "a run that had gone is read anew"
+
+
+async def test_texts_beyond_the_limit_are_read_and_not_kept(tmp_path: Path) -> None:
+    """So that many long runs fill no memory."""
+    folders = list(await two_runs(tmp_path))
+    first = [*SearchedTexts(1).of(folders)]
+    texts = SearchedTexts(1)
+    assert [*texts.of(folders)] == [*texts.of(folders)] == first
+    assert first == [*SearchedTexts().of(folders)]

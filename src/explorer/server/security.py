@@ -114,6 +114,10 @@ class RequestGuard:
         if refused is not None:
             await refused(scope, receive, answer)
             return
+        if scope["method"] == "HEAD":
+            # Pages know GET alone. The server sends no body for what it was asked by.
+            await self._app({**scope, "method": "GET"}, receive, _head_alone(answer))
+            return
         await self._app(scope, _limited(receive), answer)
 
     def _refused(self, scope: Scope, headers: Headers) -> Response | None:
@@ -135,7 +139,9 @@ class RequestGuard:
         cookie = f"{COOKIE}_{(scope.get('server') or ('', 0))[1]}"
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = next((value for name, value in pairs if name == TOKEN), None)
-        if given is not None and scope["method"] in READING and access.takes(given):
+        # A word that is good for once is for a browser, and not used up by what looks whether the page is there.
+        takes = {"GET": access.takes, "HEAD": access.admits}.get(scope["method"])
+        if given is not None and takes is not None and takes(given):
             answer = _onward(scope, headers, [pair for pair in pairs if pair[0] != TOKEN])
             answer.set_cookie(cookie, access.token, httponly=True, samesite="strict", path="/")
             return answer
@@ -207,6 +213,17 @@ def _limited(receive: Receive) -> Receive:
         return message if total <= MAX_BODY_BYTES else {"type": "http.disconnect"}
 
     return take
+
+
+def _head_alone(send: Send) -> Send:
+    """Send the beginning of an answer, and end it: a page that is kept up to date would never end."""
+
+    async def answer(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await send(message)
+            await send({"type": "http.response.body", "body": b""})
+
+    return answer
 
 
 def _with_headers(send: Send) -> Callable[[Message], Awaitable[None]]:

@@ -20,6 +20,7 @@ from explorer.server.fleet_status import AskFleet, CopyOf, DecideElsewhere
 from explorer.server.lookups import Lookups
 from explorer.server.overviews import Overviews
 from explorer.server.run_list import KeptLists
+from explorer.server.searched_texts import SearchedTexts
 from explorer.text.sanitize import Redactor
 
 PACKAGE = "explorer.server"
@@ -60,6 +61,7 @@ class WebSite:
     overviews: Overviews = field(default_factory=Overviews)
     lookups: Lookups = field(default_factory=Lookups)
     lists: KeptLists = field(default_factory=KeptLists)
+    texts: SearchedTexts = field(default_factory=SearchedTexts)
 
     def __post_init__(self) -> None:
         """Load the templates."""

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pypdfium2
 import pytest
 
 from made_runs import A, B
@@ -42,6 +44,29 @@ def test_a_citation_unfolds_its_evidence(gallery: SiteProcess, visitor: Visitor)
     expect(page.get_by_role("heading", name="Stored text")).to_be_visible()
     page.go_back()
     expect(page.locator("article")).to_be_visible()
+
+
+def test_a_report_is_printed_without_what_only_a_screen_needs(gallery: SiteProcess, visitor: Visitor) -> None:
+    """On white, in dark letters, also for who reads in the dark; an open card is printed whole, buttons are not."""
+    page = visitor.open(gallery, f"/runs/{A}/report", color_scheme="dark")
+    page.locator("article a[href$='/citations/1']").first.click()
+    card = page.locator("#card")
+    expect(card).to_contain_text("plant.example")
+    expect(page.locator("header.top")).to_be_visible()
+    page.emulate_media(media="print", color_scheme="dark")
+    for name in ("header.top", ".tabs", ".downloads", "footer", "#card .close"):
+        expect(page.locator(name).first).to_be_hidden()
+    expect(page.locator(".report > article")).to_be_visible()
+    expect(page.locator("body")).to_have_css("background-color", "rgb(255, 255, 255)")
+    expect(page.locator("body")).to_have_css("color", "rgb(0, 0, 0)")
+    expect(page.locator("article a").first).to_have_css("color", "rgb(11, 79, 192)")
+    for name, value in (("position", "static"), ("max-height", "none")):
+        expect(card).to_have_css(name, value)
+    with closing(pypdfium2.PdfDocument(page.pdf(format="A4"))) as printed:
+        text = " ".join(" ".join(one.get_textpage().get_text_range() for one in printed).split())
+    assert "How is the plant?" in text
+    assert "The plant fed 12 % more power into the grid" in text
+    assert "Download" not in text
 
 
 def test_only_what_is_not_supported_is_listed(gallery: SiteProcess, visitor: Visitor) -> None:

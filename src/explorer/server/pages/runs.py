@@ -14,7 +14,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, StreamingResponse
 
 from explorer.journal.listing import RunOverview
-from explorer.reports.earlier import search, texts_of
+from explorer.reports.earlier import search
 from explorer.schema.errors import ConfigError, ToolError
 from explorer.server.live import KEEP_ALIVE_S, LIVE, event, replacing
 from explorer.server.run_list import LOOK_EVERY_S
@@ -150,7 +150,7 @@ def passages_of(site: WebSite, query: str) -> list[RunPassage]:
         ConfigError: The query has no words.
     """
     try:
-        found = search(query, texts_of(site.runs.past()), MAX_HITS)
+        found = search(query, site.texts.of(site.overviews.folders(site.runs)), MAX_HITS)
     except ToolError as error:
         raise ConfigError(error.message) from error
     return [RunPassage(hit.found.origin, hit.found.day, hit.found.path, hit.line, hit.snippet) for hit in found.hits]
