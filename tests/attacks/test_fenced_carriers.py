@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from attacks.carrier_runs import FILES, ORDER, REDDIT, SHELL, SOURCES, WEB, bare
 from attacks.fenced_carriers import ALWAYS, COMMANDS
 from explorer.text.rendering import ModelText, block, inline, own
@@ -63,6 +65,7 @@ def test_every_tool_is_in_the_table() -> None:
     assert len(ALWAYS) + len(COMMANDS) > 90
 
 
+@pytest.mark.slow
 def test_only_one_module_makes_text_that_needs_no_fence() -> None:
     """`ModelText` is made where the fences are, and the user's words are named where a run begins."""
     assert {path for path, _ in calls("ModelText")} == {RENDERING}

@@ -175,6 +175,7 @@ def test_the_second_tier_holds_too(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-4_000:]
 
 
+@pytest.mark.slow
 async def test_a_small_slice(tmp_path: Path, memory: Path) -> None:
     """The same with a few carriers on one page, for every day."""
     async with world(tmp_path, {}, memory) as made:

@@ -47,6 +47,7 @@ print(settings.secrets.openai_key.get_secret_value()[:7], os.environ.get("OPENAI
 """
 
 
+@pytest.mark.slow
 def test_the_process_is_not_dumpable(tmp_path: Path) -> None:
     """The key is in the settings, not in the environment, and other processes of this user cannot look inside."""
     if sys.platform != "linux":

@@ -75,6 +75,7 @@ async def until(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 async def test_a_request_waits_for_what_others_hold_and_is_sent_when_they_give_it_back(database: FleetDatabase) -> None:
     """Those others may be another worker's; what they used stays spent."""
     SharedLimitBook(database).put(LIMIT, 0.015)

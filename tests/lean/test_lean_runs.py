@@ -241,7 +241,7 @@ def test_without_files_the_web_is_searched_and_a_hit_opened(tmp_path: Path) -> N
         return said(action="report", facts=facts[:1], found="yes", answer=ANSWER)
 
     with OpenAIServer(script) as server, ThreadingHTTPServer(("127.0.0.1", 0), _Web) as web:
-        threading.Thread(target=web.serve_forever, daemon=True).start()
+        threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True).start()
         root = f"http://127.0.0.1:{web.server_port}"
         settings = {"OPENAI_BASE_URL": server.url, "EXPLORER_SEARXNG_URL": root, "EXPLORER_SEARCH": "searxng"}
         words = (QUESTION, "--lean", "--output-format", "json")

@@ -168,6 +168,7 @@ async def test_a_compressed_reply_is_read_as_ever(wire: str) -> None:
             assert isinstance(await client.generate(request_for(QUESTION)), Turn)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", BOTH)
 async def test_interim_answers_are_bounded(wire: str) -> None:
     """A server may say a few times that its answer will come, and not without end; both on a new and a used client."""

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import threading
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -107,6 +108,7 @@ async def test_a_reconnect_misses_nothing_and_repeats_nothing(tmp_path: Path) ->
                 await anext(events)
 
 
+@pytest.mark.slow
 async def test_twenty_tabs_have_one_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The journal is read as often for twenty browsers as for one, and each is sent the end."""
     looks: list[Path] = []
@@ -134,9 +136,10 @@ async def test_twenty_tabs_have_one_reader(tmp_path: Path, monkeypatch: pytest.M
                 group.create_task(watch())
             for _ in range(20):
                 await ready.acquire()
-            before = len(looks)
+            before, since = len(looks), time.monotonic()
             await asyncio.sleep(1)
-            assert len(looks) - before <= 21
+            # On a busy machine the second is a longer one.
+            assert len(looks) - before <= 20 * (time.monotonic() - since) + 1
             client.gate.set()
         assert ends == [str(len(read_records(tmp_path / "workspace" / run)))] * 20
 

@@ -76,6 +76,7 @@ async def _event(browser: Browser, after: str = "") -> SentEvent:
     raise AssertionError("the stream ended")
 
 
+@pytest.mark.slow
 async def test_the_open_list_shows_runs_as_they_come_and_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of this server and of other processes, with how many are at work; a page that shows all is sent nothing."""
     monkeypatch.setattr(overviews, "SETTLED_AFTER_S", 0)
