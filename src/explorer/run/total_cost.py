@@ -49,16 +49,16 @@ class TotalCost:
 
     def _refusal(self, run_id: str, spending: DaySpending) -> ModelText:
         spent = own(
-            "run {id} is not started: ${limit} is the limit of all runs together that servers of this workspace start "
-            "in a day, and ${spent} is spent",
+            "run {id} is not started: ${limit:.2f} is the limit of all runs together that servers of this workspace "
+            "start in a day, and ${spent:.2f} is spent",
             id=code(run_id),
-            limit=f"{self.limit_usd:.2f}",
-            spent=f"{spending.spent_usd:.2f}",
+            limit=self.limit_usd or 0.0,
+            spent=spending.spent_usd,
         )
         if not spending.reserved:
             return own("{spent}. The user can start the server with a higher --max-total-cost", spent=spent)
-        words = "{spent}; the rest, ${reserved}, is for the runs at work: {ids}. Wait for one of them"
-        return own(words, spent=spent, reserved=f"{spending.reserved_usd:.2f}", ids=codes(spending.reserved))
+        words = "{spent}; the rest, ${reserved:.2f}, is for the runs at work: {ids}. Wait for one of them"
+        return own(words, spent=spent, reserved=spending.reserved_usd, ids=codes(spending.reserved))
 
     def settle(self, run_id: str, cost_usd: float | None) -> None:
         """Count what a session has spent in place of what it could.
