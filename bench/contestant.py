@@ -18,9 +18,8 @@ from explorer.agents.budget import Budget
 from explorer.agents.compaction import ContextPolicy
 from explorer.agents.roles import built_in_roles
 from explorer.agents.run_rules import Model
-from explorer.journal.journal import Journal
+from explorer.journal.journal import Journal, JournalStore, NoStore
 from explorer.journal.run_state import RunState
-from explorer.journal.store import JournalStore, NoStore
 from explorer.llm.retry import OnFailure, WaitLimits
 from explorer.run.resources import RunResources, open_resources
 from explorer.run.run import RunHooks, start

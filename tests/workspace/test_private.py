@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command import explorer_here
-from explorer.workspace.private import make_private_folder, open_private, write_private
+from explorer.workspace.safe_open import make_private_folder, open_private, write_private
 
 
 @pytest.fixture

@@ -16,8 +16,7 @@ from explorer.cli.screens.output import fitted, print_error, say
 from explorer.cli.screens.plan_page import plan_page
 from explorer.cli.settings.options import CommonOptions
 from explorer.schema.errors import ConfigError, ExplorerError
-from explorer.schema.plan import Plan, PlanDecision, PlanFacts
-from explorer.schema.planning import PLAN
+from explorer.schema.plan import PLAN, Plan, PlanDecision, PlanFacts
 from explorer.text.frontmatter import fields_in
 
 MAX_FILE_BYTES = 256 * 1024

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from explorer.cli.settings.options import AskOptions
 from explorer.cli.typo import refuse_mistyped_command
 from explorer.schema.errors import ConfigError
-from explorer.schema.planning import PLAN
+from explorer.schema.plan import PLAN
 
 QUESTION_CHARS = 200_000
 UTF8_BYTES = 4

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from explorer.fleet.database import META, RUNS, WORKERS, FleetDatabase
 from explorer.schema.errors import ConfigError, StorageError
-from explorer.workspace.private import make_private_folder, open_private
+from explorer.workspace.safe_open import make_private_folder, open_private
 
 ID_FILE = Path(".fleet") / "workspace-id"
 WORKSPACE = "workspace"

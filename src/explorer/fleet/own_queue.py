@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from explorer.schema.errors import ConfigError, StorageError
-from explorer.workspace.private import make_private_folder, open_private
+from explorer.workspace.safe_open import make_private_folder, open_private
 from explorer.workspace.user_key import UserKey
 
 PURPOSE = "fleet queue"

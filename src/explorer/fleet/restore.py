@@ -19,8 +19,7 @@ from explorer.fleet.run_record import RunRecord, RunRecords
 from explorer.journal.listing import is_run_id
 from explorer.schema.errors import StorageError
 from explorer.workspace.access import ENGINE_FOLDER, JOURNAL, restore_access
-from explorer.workspace.private import make_private_folder, open_private, write_private
-from explorer.workspace.safe_open import TEMPORARY, remove_tree, walk
+from explorer.workspace.safe_open import TEMPORARY, make_private_folder, open_private, remove_tree, walk, write_private
 
 OWN_FOLDER = ".fleet"
 """The folder beside the runs that is the fleet's."""

@@ -21,7 +21,7 @@ from explorer.fleet.run_record import RunRecord, RunRecords
 from explorer.journal.control import Inbox
 from explorer.schema.errors import NotFoundError, StorageError
 from explorer.workspace.access import ENGINE_FOLDER
-from explorer.workspace.private import FILE_MODE, make_private_folder
+from explorer.workspace.safe_open import FILE_MODE, make_private_folder
 
 LOOK_EVERY_S = 0.5
 AT_WORK = frozenset({"running", "waiting"})

@@ -13,7 +13,7 @@ from explorer.fleet.database import BATCHES, CONTENTS, FleetDatabase
 from explorer.fleet.folder_changes import FILE_VERSIONS, NOT_KEPT, FileVersion
 from explorer.fleet.run_contents import ObjectStore
 from explorer.schema.errors import StorageError
-from explorer.workspace.private import FILE_MODE, make_private_folder, open_private
+from explorer.workspace.safe_open import FILE_MODE, make_private_folder, open_private
 
 GET_OBJECTS = "it is in the object store, which is not set up here (EXPLORER_FLEET_OBJECTS)"
 

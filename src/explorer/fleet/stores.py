@@ -13,7 +13,7 @@ from explorer.fleet.restore import Restorer
 from explorer.fleet.run_contents import ObjectStore
 from explorer.fleet.run_record import RunRecords
 from explorer.fleet.store_choice import StoreKind
-from explorer.journal.store import JournalStore
+from explorer.journal.journal import JournalStore
 
 
 class RunStore(JournalStore, Protocol):

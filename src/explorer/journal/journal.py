@@ -9,27 +9,53 @@ not always a loss of power.
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import IO
+from typing import IO, Protocol
 
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from explorer.journal.codec import GENESIS, encode, scan
 from explorer.journal.marks import MarkChain, chain_of
-from explorer.journal.store import JournalStore, NoStore
 from explorer.schema.errors import RunLockedError, StorageError
 from explorer.schema.events import JOURNAL_VERSION, AnyEvent, JournalRecord, Repaired
 from explorer.text.sanitize import Redactor
 from explorer.workspace.access import restore_access
-from explorer.workspace.private import FILE_MODE, open_private, write_private
+from explorer.workspace.safe_open import FILE_MODE, open_private, write_private
 from explorer.workspace.user_key import NO_KEY, UserKey
+
+
+class JournalStore(Protocol):
+    """Takes the lines of a run's journal, in their order, or refuses them.
+
+    It is called in the journal's own thread, and may block. What it refuses does not reach the file, and the run's
+    work ends with an error. What it has taken may be missing in the file after a crash: then it is the truth.
+    """
+
+    def write(self, entries: Sequence[tuple[JournalRecord, bytes]], *, is_synced: bool) -> None:
+        """Take records, each with its line.
+
+        Args:
+            entries: The records, and their lines with the newline.
+            is_synced: Whether callers wait until they are safe; if not, they may be kept back until the next call.
+
+        Raises:
+            OSError: They cannot be written; `strerror` says why.
+        """
+
+
+class NoStore:
+    """There is no second place."""
+
+    def write(self, entries: Sequence[tuple[JournalRecord, bytes]], *, is_synced: bool) -> None:
+        """Take nothing."""
+
 
 _EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 Observe = Callable[[JournalRecord], None]

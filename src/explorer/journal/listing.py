@@ -16,7 +16,7 @@ from explorer.schema.errors import ConfigError, JournalDamagedError, NotFoundErr
 from explorer.schema.events import JournalRecord
 from explorer.schema.messages import Frozen
 from explorer.workspace.access import QUESTION, journal_path, reaches
-from explorer.workspace.private import FILE_MODE
+from explorer.workspace.safe_open import FILE_MODE
 
 LATEST = "latest"
 RUNNING = "running"

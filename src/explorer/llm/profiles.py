@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import Frozen, JsonObject, LLMClient, Request, StopKind, ToolSchema, Turn, UserText
-from explorer.workspace.private import make_private_folder, write_private
+from explorer.workspace.safe_open import make_private_folder, write_private
 
 FOLDER = "models"
 MAX_BYTES = 64 * 1024

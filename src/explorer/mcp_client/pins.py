@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from explorer.schema.mcp import McpServer
-from explorer.workspace.private import make_private_folder, write_private
+from explorer.workspace.safe_open import make_private_folder, write_private
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from explorer.journal.control import ControlKind
-from explorer.journal.delivery import ENDED, deliver
+from explorer.journal.control import ENDED, ControlKind, deliver
 from explorer.journal.listing import is_running, read_records
 from explorer.journal.run_state import RunState
 from explorer.mcp_server.facts import ReportFacts, RunStatus, facts_of, report_facts, until_ended

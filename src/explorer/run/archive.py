@@ -26,8 +26,7 @@ from explorer.schema.events import RunStarted
 from explorer.schema.settings import Settings
 from explorer.text.sanitize import Redactor
 from explorer.workspace.access import ENGINE_FOLDER, journal_path
-from explorer.workspace.private import FILE_MODE, make_private_folder, open_private
-from explorer.workspace.safe_open import opened_below, remove_tree, walk
+from explorer.workspace.safe_open import FILE_MODE, make_private_folder, open_private, opened_below, remove_tree, walk
 
 LEFT_OUT = ("lock", "holder", "inbox")
 """Files of the engine's folder that belong to a process at work, and not to the run."""

@@ -19,7 +19,7 @@ from explorer.schema.errors import ConfigError, StorageError
 from explorer.schema.events import RunForked, ToolFinished, TurnTaken
 from explorer.schema.messages import JsonObject
 from explorer.workspace.access import DRAFT, REPORT, journal_path
-from explorer.workspace.private import make_private_folder, write_private
+from explorer.workspace.safe_open import make_private_folder, write_private
 from explorer.workspace.source_store import SOURCES
 from explorer.workspace.user_key import NO_KEY, UserKey
 from explorer.workspace.workspace import Workspace, sha256

@@ -23,11 +23,11 @@ from explorer.schema.plan import (
     AnswerState,
     Plan,
     PlanDecision,
+    Planning,
     PlanVerdict,
     QuestionAssessment,
     SubQuestion,
 )
-from explorer.schema.planning import Planning
 from explorer.schema.reasons import EndCause
 from explorer.schema.tool import Tool, ToolResult
 from explorer.text.rendering import ModelText, WrittenBy, block, by_user, code, codes, own, render

@@ -16,10 +16,9 @@ from pydantic import BaseModel, Field
 from explorer.agents.budget import Budget
 from explorer.documents.corpus.reading import InputFile, parsed_texts, read_inputs
 from explorer.journal.control import Inbox
-from explorer.journal.journal import Journal, Observe, Protection
+from explorer.journal.journal import Journal, JournalStore, NoStore, Observe, Protection
 from explorer.journal.listing import free_run_id, is_run, read_records
 from explorer.journal.run_state import RunState
-from explorer.journal.store import JournalStore, NoStore
 from explorer.llm.clients import RetrySettings
 from explorer.observe.run_log import RunLog, log_closed, log_written
 from explorer.reports.verify.claims import Verification
@@ -50,8 +49,7 @@ from explorer.schema.tool import Tool
 from explorer.schema.version import __version__
 from explorer.text.frontmatter import without_frontmatter
 from explorer.text.sanitize import Redactor
-from explorer.workspace.private import FOLDER_MODE, make_private_folder, write_private
-from explorer.workspace.safe_open import remove_tree
+from explorer.workspace.safe_open import FOLDER_MODE, make_private_folder, remove_tree, write_private
 from explorer.workspace.user_key import open_key
 from explorer.workspace.workspace import Workspace
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from explorer.schema.errors import ToolError
 from explorer.text.rendering import inline, own
-from explorer.workspace.private import FILE_MODE, make_private_folder, write_private
+from explorer.workspace.safe_open import FILE_MODE, make_private_folder, write_private
 
 FOLDER = "spending"
 PATIENCE_S = 10.0

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from explorer.kernel import bpf
 from explorer.sandbox.confinement import Confinement
 from explorer.sandbox.self_test import Attestation, python_program
-from explorer.workspace.private import make_private_folder, write_private
+from explorer.workspace.safe_open import make_private_folder, write_private
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH

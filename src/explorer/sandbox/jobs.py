@@ -14,7 +14,7 @@ from explorer.sandbox.shell import Command, Ended, Shell
 from explorer.schema.errors import ToolError
 from explorer.schema.messages import Frozen
 from explorer.text.rendering import codes, own
-from explorer.workspace.private import make_private_folder
+from explorer.workspace.safe_open import make_private_folder
 
 MAX_RUNNING = 8
 NOTEBOOK = ".explorer/jobs"

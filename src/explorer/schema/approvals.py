@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator
 
 from explorer.schema.messages import Frozen, JsonObject
+from explorer.schema.setting import Flag, Group, Setting, ValueFormat, WithoutTrust
 
 RULE = re.compile(r"(allow|ask|deny)\s+([\w*.-]+)(?:\((.+)\))?", re.DOTALL)
 NAMED_ARGUMENT = re.compile(r"(\w+): +(.+)", re.DOTALL)
@@ -233,3 +234,22 @@ class Approval(Frozen):
 
 Approve = Callable[[ApprovalRequest], Awaitable[Approval | bool | None]]
 """Answers a request; None: nobody is there to answer."""
+
+
+APPROVAL_RULES = ValueFormat(
+    rule_texts, "rules like `ask execute_shell(git push*)`: allow, ask or deny, a tool, and a pattern of its argument"
+)
+
+ApprovalRulesSetting = Annotated[
+    RuleTexts,
+    Setting(
+        "EXPLORER_APPROVAL_RULES",
+        APPROVAL_RULES,
+        "Which calls of tools are allowed, refused, or put to you: `ask execute_shell(git push*); deny mcp__*`",
+        Group.MODELS,
+        flags=(Flag("--approval", "RULE", "Repeatable"),),
+        details="The first rule that fits decides; all origins together",
+        anchor="approval-rules",
+        without_trust=WithoutTrust.TIGHTENS,
+    ),
+]

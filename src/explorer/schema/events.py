@@ -7,7 +7,7 @@ from pydantic import Field
 
 from explorer.schema.event import Event
 from explorer.schema.messages import Count, Estimate, Frozen, JsonObject, Moment, ToolSchema, Turn, Usage
-from explorer.schema.plan_events import PlanDecided, PlanProposed, RoundAssessed
+from explorer.schema.plan import PlanDecided, PlanProposed, RoundAssessed
 from explorer.schema.reasons import EndCause
 
 

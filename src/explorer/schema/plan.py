@@ -1,11 +1,13 @@
-"""The plan of an exploration, what is decided about it, and how far each of its sub-questions is: values."""
+"""The plan of an exploration: values, what can happen to it, and the settings of plans and rounds."""
 
 from enum import StrEnum
-from typing import Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from explorer.schema.event import Event
 from explorer.schema.messages import Count, Frozen
+from explorer.schema.setting import WHOLE, WHOLE_OR_NONE, Flag, Group, Setting, WithoutTrust, one_of
 
 MAX_QUESTIONS = 40
 MAX_WORDS_CHARS = 1_000
@@ -160,3 +162,138 @@ class PlanFacts(Frozen):
     """What the run had cost when the plan was proposed."""
     rounds: int
     """Assessed rounds since the question, or the latest follow-up."""
+
+
+PLAN = ("off", "ask", "auto")
+"""The allowed values of `plan`."""
+MORE = "plans-and-rounds"
+
+
+class Planning(BaseModel):
+    """What a run asks of its orchestrator's plan."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    plan: Annotated[
+        str,
+        Setting(
+            "EXPLORER_PLAN",
+            one_of(*PLAN),
+            "Plan before helpers start: `off`, `ask` (you approve, edit or reject it), or `auto` (it is only shown)",
+            Group.PLANS,
+            flags=(Flag("--plan", "MODE", "`--plan` alone means `ask`"),),
+            anchor=MORE,
+        ),
+    ] = "off"
+    initial_queries: Annotated[
+        int | None,
+        Setting(
+            "EXPLORER_INITIAL_QUERIES",
+            WHOLE_OR_NONE,
+            "Sub-questions of the plan, all looked up at the same time in the first round",
+            Group.PLANS,
+            flags=(Flag("--initial-queries", "N"),),
+            default="as many as the orchestrator thinks",
+            anchor=MORE,
+        ),
+    ] = Field(default=None, ge=1, le=20)
+    max_rounds: Annotated[
+        int | None,
+        Setting(
+            "EXPLORER_MAX_ROUNDS",
+            WHOLE_OR_NONE,
+            "Maximum rounds: turns in which the orchestrator calls helpers, writers not counted",
+            Group.PLANS,
+            flags=(Flag("--max-rounds", "N"),),
+            default="no limit",
+            anchor=MORE,
+        ),
+    ] = Field(default=None, ge=1)
+    reflect: Annotated[
+        str,
+        Setting(
+            "EXPLORER_REFLECT",
+            one_of("off", "on"),
+            "Whether each round is assessed: what is answered, open or contradicted, and what would settle it",
+            Group.PLANS,
+            flags=(Flag("--reflect", value="on", help="Assess each round, by sub-question"),),
+            without_trust=WithoutTrust.FULL,
+            anchor=MORE,
+        ),
+    ] = "off"
+    max_empty_rounds: Annotated[
+        int | None,
+        Setting(
+            "EXPLORER_MAX_EMPTY_ROUNDS",
+            WHOLE_OR_NONE,
+            "Rounds in a row without anything of interest after which the exploration ends; each is assessed",
+            Group.PLANS,
+            default="no limit",
+            anchor=MORE,
+        ),
+    ] = Field(default=None, ge=1)
+
+    max_depth: Annotated[
+        int,
+        Setting(
+            "EXPLORER_MAX_DEPTH",
+            WHOLE,
+            "Depth of helpers: with 2, helpers call helpers where their role file says so",
+            Group.PLANS,
+            details="1 or 2",
+            anchor=MORE,
+        ),
+    ] = Field(default=1, ge=1, le=2)
+
+    @property
+    def has_assessments(self) -> bool:
+        """Whether each round is assessed."""
+        return self.reflect == "on" or self.max_empty_rounds is not None
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether the orchestrator proposes a plan before any helper starts."""
+        return self.plan != "off" or self.initial_queries is not None or self.has_assessments
+
+
+class PlanProposed(Event):
+    """The orchestrator proposed a plan; no helper has started since the question, or the latest follow-up."""
+
+    type: Literal["plan_proposed"] = "plan_proposed"
+    call: str
+    """The engine's key of the call that proposed it."""
+    plan: Plan
+    spent_usd: float | None = None
+    """What the run had cost by then; None: not known."""
+    waits: bool = False
+    """Whether the user is to decide about it; otherwise the settings approve it."""
+
+
+class PlanDecided(Event):
+    """What was decided about the latest plan; on disk before any helper starts."""
+
+    type: Literal["plan_decided"] = "plan_decided"
+    verdict: PlanVerdict
+    words: str = ""
+    """What the user wants to be different."""
+    plan: Plan | None = None
+    """The plan as the user changed it; None: as it was proposed."""
+    is_automatic: bool = False
+    """Whether the settings approved it, and nobody was asked."""
+
+
+class RoundAssessed(Event):
+    """How far the sub-questions are after a round, as the orchestrator assesses it."""
+
+    type: Literal["round_assessed"] = "round_assessed"
+    call: str
+    """The engine's key of the call that assessed it."""
+    number: Count
+    """1, 2, ... since the question, or the latest follow-up."""
+    is_interesting: bool
+    """Whether the round found anything that matters for the answer."""
+    questions: tuple[QuestionAssessment, ...]
+    further: tuple[SubQuestion, ...] = ()
+    """Sub-questions that came up."""
+    new_sources: tuple[str, ...] = ()
+    """Ids of the sources since the assessment before, by the journal."""

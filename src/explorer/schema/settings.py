@@ -10,15 +10,14 @@ from typing import Annotated, Any, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
-from explorer.schema.approval_setting import ApprovalRulesSetting
-from explorer.schema.approvals import RuleTexts
+from explorer.schema.approvals import ApprovalRulesSetting, RuleTexts
 from explorer.schema.errors import ConfigError
 from explorer.schema.fleet_settings import FleetSettings
 from explorer.schema.limits import DEPENDENT_LIMITS, Limits
 from explorer.schema.mcp import McpServer
 from explorer.schema.model_options import Effort, Price
 from explorer.schema.network import Network, secrets_in, without_secrets
-from explorer.schema.planning import Planning
+from explorer.schema.plan import Planning
 from explorer.schema.preset import Preset
 from explorer.schema.services import Secrets, Services
 from explorer.schema.setting import (

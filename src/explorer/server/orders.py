@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from explorer.journal.control import ControlKind
-from explorer.journal.delivery import deliver
+from explorer.journal.control import ControlKind, deliver
 from explorer.journal.listing import is_running
 from explorer.run.fork import fork
 from explorer.run.served import NO_WISHES, Wishes

@@ -1,5 +1,7 @@
 """Opens, replaces, walks and removes files under a folder: no link, `..` or mount leads out, whatever is renamed.
 
+What is made here is its owner's alone: it holds questions, sources and answers.
+
 Linux resolves a whole path under such rules in one step: `openat2(2)`. Where the kernel is older, or a container's
 filter forbids the call, each folder of the path is opened by its name from the one before.
 
@@ -17,11 +19,54 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import IO, BinaryIO, Protocol
 
 from explorer.schema.errors import ToolError
 from explorer.text.rendering import own
-from explorer.workspace.private import FILE_MODE
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+_HOW = {"a": os.O_APPEND, "w": os.O_TRUNC, "x": os.O_EXCL}
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder, and those above it that are missing; what is there already keeps its permissions.
+
+    Raises:
+        OSError: A file is there, or the disk refused.
+    """
+    missing: list[Path] = []
+    while not path.is_dir():
+        missing.append(path)
+        path = path.parent
+    for one in reversed(missing):
+        one.mkdir(FOLDER_MODE, exist_ok=True)
+
+
+def open_private(path: Path, how: str, *, buffering: int = -1) -> IO[bytes]:
+    """Open a file for writing in bytes; one that is made is its owner's alone.
+
+    Args:
+        path: The file.
+        how: `a` to append, `w` to write anew, `x` to make it.
+        buffering: As for `open`.
+
+    Raises:
+        OSError: The disk refused, or with `x` the file is there.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | _HOW[how], FILE_MODE)
+    return os.fdopen(descriptor, f"{how}b", buffering)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file anew.
+
+    Raises:
+        OSError: The disk refused.
+    """
+    with open_private(path, "w") as file:
+        file.write(content)
+
 
 QUIET = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """Flags that follow no link, wait for no other end of a pipe, and pass nothing to child processes."""

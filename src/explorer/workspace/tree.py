@@ -19,8 +19,16 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import WrittenFile
 from explorer.text.rendering import ModelText, own
 from explorer.workspace.access import ENGINE_FOLDER, clean, parts_of, restore_access
-from explorer.workspace.private import FOLDER_MODE
-from explorer.workspace.safe_open import A_FOLDER, A_ROOT, TEMPORARY, IrregularFileError, Opening, open_regular, reason
+from explorer.workspace.safe_open import (
+    A_FOLDER,
+    A_ROOT,
+    FOLDER_MODE,
+    TEMPORARY,
+    IrregularFileError,
+    Opening,
+    open_regular,
+    reason,
+)
 
 HEAD_BYTES = 8_192
 """The length of a file's beginning that shows whether it is text."""

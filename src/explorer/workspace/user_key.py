@@ -12,8 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from explorer.workspace.private import make_private_folder, open_private
-from explorer.workspace.safe_open import opened_below
+from explorer.workspace.safe_open import make_private_folder, open_private, opened_below
 
 KEY_FILE = "key"
 KEY_BYTES = 32

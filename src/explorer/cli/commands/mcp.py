@@ -26,7 +26,7 @@ from explorer.sandbox.selection import python_folders
 from explorer.schema.errors import ConfigError, NotFoundError, StorageError
 from explorer.schema.mcp import McpServer
 from explorer.schema.settings import Settings
-from explorer.workspace.private import make_private_folder, write_private
+from explorer.workspace.safe_open import make_private_folder, write_private
 
 if TYPE_CHECKING:  # the protocol's SDK is slow to import, and `list` and `add` need none of it
     from explorer.mcp_client.listing import ServerListing

@@ -15,8 +15,7 @@ from explorer.cli.runs_at_hand import run_at_hand
 from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.configuration import changes_runs, configured
 from explorer.cli.settings.options import CommonOptions
-from explorer.journal.control import ControlKind
-from explorer.journal.delivery import APPLIED, ENDED, LOOK_EVERY_S, QUEUED, Delivery, deliver
+from explorer.journal.control import APPLIED, ENDED, LOOK_EVERY_S, QUEUED, ControlKind, Delivery, deliver
 from explorer.journal.listing import holder, is_running
 from explorer.schema.errors import ConfigError, ExplorerError
 from explorer.schema.setting import or_none, seconds

@@ -16,7 +16,7 @@ from explorer.cli.screens.output import say
 from explorer.observe.formatting import one_line
 from explorer.schema.errors import NotFoundError
 from explorer.workspace.access import journal_path
-from explorer.workspace.private import open_private
+from explorer.workspace.safe_open import open_private
 
 REASON_CHARS = 300
 USABLE = frozenset({"complete", "partial", "nothing_found"})

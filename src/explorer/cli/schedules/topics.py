@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from explorer.cli.settings.user_folders import state_folder
 from explorer.schema.errors import ConfigError, NotFoundError, RunLockedError, StorageError
 from explorer.schema.messages import Frozen
-from explorer.workspace.private import make_private_folder, write_private
+from explorer.workspace.safe_open import make_private_folder, write_private
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 MOST_WORDS = 5

@@ -24,7 +24,7 @@ from explorer.cli.screens.live import LiveView
 from explorer.observe.approval_text import described
 from explorer.observe.run_view import RunView
 from explorer.schema.approvals import Approval, ApprovalRequest
-from explorer.workspace.private import FILE_MODE, make_private_folder, open_private
+from explorer.workspace.safe_open import FILE_MODE, make_private_folder, open_private
 
 PROMPT = "> "
 RUNNING_KEYS = "Enter: send to the run; /help; Ctrl-C: stop, report in 30 s; twice: stop now"

@@ -20,7 +20,7 @@ from explorer.cli.settings.user_folders import config_folder
 from explorer.cli.settings.values import Origin, Raw, setting_named
 from explorer.schema.errors import ConfigError, StorageError
 from explorer.skills.tree import SKILLS, folder_digest, project_places, skill_names
-from explorer.workspace.private import make_private_folder, write_private
+from explorer.workspace.safe_open import make_private_folder, write_private
 
 DOTENV, TOML, MCP_JSON = ".env", "explorer.toml", ".mcp.json"
 PLACES = ("workspace", "reports_dir")
