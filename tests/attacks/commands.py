@@ -19,10 +19,9 @@ from pathlib import Path
 from attacks.attack import Attack
 from attacks.command_attempts import ATTEMPTS
 from attacks.command_cage import run, sandbox
-from explorer.sandbox.attestation_cache import remember, remembered
 from explorer.sandbox.confinement import MIB, SandboxSpec, SandboxTier, ShellLimits
 from explorer.sandbox.landlock import is_offered
-from explorer.sandbox.selection import python_folders
+from explorer.sandbox.selection import python_folders, remember, remembered
 from explorer.sandbox.self_test import Attestation, EscapeAttempt
 
 HERE = Path(__file__).resolve().parent

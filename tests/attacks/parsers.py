@@ -20,8 +20,8 @@ from pathlib import Path
 
 from attacks.attack import Attack
 from explorer.documents.parsing.archives import opened_archive
+from explorer.documents.parsing.confine import MACHINES
 from explorer.documents.parsing.parser import Parser
-from explorer.documents.parsing.system_calls import MACHINES
 from explorer.schema.errors import ToolError
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.threads import CommentRange

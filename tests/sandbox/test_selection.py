@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from explorer.sandbox import landlock_launcher
-from explorer.sandbox.attestation_cache import remembered
 from explorer.sandbox.bubblewrap import Bubblewrap
 from explorer.sandbox.confinement import Launch, SandboxSpec, SandboxTier, Unconfined
 from explorer.sandbox.landlock import is_offered
-from explorer.sandbox.selection import candidates, choose_sandbox, missing, python_folders
+from explorer.sandbox.selection import candidates, choose_sandbox, missing, python_folders, remembered
 from explorer.sandbox.self_test import NAMES, Attestation, attest
 from sandbox.cages import cage
 

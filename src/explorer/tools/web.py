@@ -8,7 +8,7 @@ from typing import Literal, LiteralString, Self, cast
 
 from pydantic import Field, create_model
 
-from explorer.documents.relevance import Stretch, fitting_stretches
+from explorer.documents.corpus.passages import Stretch, fitting_stretches
 from explorer.schema.events import Source
 from explorer.schema.messages import JsonObject
 from explorer.schema.text_part import TITLE_CHARS, URL_CHARS, TextPart, facts_of, part_at

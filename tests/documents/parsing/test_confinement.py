@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from documents.parsing.documents import pdf_of, text_bomb
+from explorer.documents.parsing.confine import CONDITIONAL, MACHINES, program
 from explorer.documents.parsing.document import ConfinementReport
 from explorer.documents.parsing.parser import Parser
 from explorer.documents.parsing.reading import read_document
-from explorer.documents.parsing.system_calls import CONDITIONAL, MACHINES, program
 from explorer.kernel.bpf import ARCHITECTURES
 from explorer.schema.errors import ToolError
 

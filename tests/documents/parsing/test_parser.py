@@ -13,8 +13,7 @@ import pytest
 from documents.parsing.documents import laughs, pdf_of, pdf_of_many
 from explorer.documents.parsing.archives import ArchiveError, opened_archive
 from explorer.documents.parsing.document import ConfinementReport, Document, ParseReply, answer_bytes
-from explorer.documents.parsing.parser import KEPT, Parser
-from explorer.documents.parsing.worker_process import ParserLimits
+from explorer.documents.parsing.parser import KEPT, Parser, ParserLimits
 from explorer.schema.errors import ToolError
 
 PAGE = b"<html lang='en'><title>Note</title><body><p>Only six words are here.</p></body></html>"

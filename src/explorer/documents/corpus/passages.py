@@ -1,4 +1,4 @@
-"""Passages: the parts of a text, each about as long as a screen, and their words in the form of the index.
+"""Passages: the parts of a text, their words in the form of the index, and which of them fit a task.
 
 The input of a user is never read as query syntax. Scripts without spaces between words are indexed character by
 character and searched in pairs: a search for `数据库` looks for `数据` and `据库`, whatever is around them.
@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from explorer.text.words import CJK, CJK_LETTER, is_stop_word, sentence_ends
+from explorer.text.ranking import rank_by_query
+from explorer.text.words import CJK, CJK_LETTER, is_stop_word, sentence_ends, words_of
 
 PIECE = re.compile(f"[{CJK}]+|[^\\W_{CJK}]+")
 QUOTED = re.compile(r"\"([^\"]{1,300})\"|“([^”]{1,300})”|「([^」]{1,300})」|『([^』]{1,300})』")
@@ -210,3 +211,34 @@ def _word_border(text: str, start: int) -> int:
         return start
     space = re.compile(r"\s+").search(text, start, start + LEAD_CHARS // 2)
     return space.end() if space else start
+
+
+Stretch = tuple[int, int]
+"""The start and the end of a part of a text, in characters."""
+
+
+def fitting_stretches(text: str, task: str, start: int, max_chars: int) -> list[Stretch]:
+    """Return the passages after `start` that have most of a task's rare words, in order; neighbours are one.
+
+    Rare is what few passages of this text have, so words of the task that are not about this text count little.
+    """
+    passages = list(passages_of(text))
+    query = [word for word in words_of(task) if not is_stop_word(word)]
+    kept: list[Stretch] = []
+    left = max_chars
+    for _, place in rank_by_query([text[one.start : one.end] for one in passages], query):
+        one = passages[place]
+        if one.start >= start and one.end - one.start <= left:
+            kept.append((one.start, one.end))
+            left -= one.end - one.start
+    return _joined(sorted(kept))
+
+
+def _joined(stretches: list[Stretch]) -> list[Stretch]:
+    joined: list[Stretch] = []
+    for begin, end in stretches:
+        if joined and joined[-1][1] == begin:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((begin, end))
+    return joined

@@ -12,6 +12,7 @@ from typing import IO
 from pydantic import TypeAdapter
 
 from explorer.documents.parsing.kinds import ARCHIVE
+from explorer.documents.parsing.parser import ParserLimits, worker_command, worker_environment
 from explorer.documents.parsing.unpack_worker import (
     DAMAGED,
     HEADER,
@@ -20,7 +21,6 @@ from explorer.documents.parsing.unpack_worker import (
     TOO_MUCH,
     ArchiveHeader,
 )
-from explorer.documents.parsing.worker_process import ParserLimits, worker_command, worker_environment
 
 LIMITS = ParserLimits(cpu_s=300, wall_s=900.0)
 HEADERS = TypeAdapter(ArchiveHeader)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, TypeVar
 
+from explorer.documents.parsing.document import texts_of
 from explorer.documents.parsing.kinds import COMMENTS
 from explorer.documents.parsing.parser import DocumentParser
-from explorer.documents.parsing.pieces import texts_of
 from explorer.sources.http.wire import WireModel
 
 IS_HTML = "HTML"
