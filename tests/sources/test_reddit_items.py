@@ -8,8 +8,7 @@ from engine_stage import NOON
 from explorer.schema.errors import ToolError
 from explorer.sources.reddit.items import Forest, live_posts, post_of, things_in
 from explorer.sources.reddit.routes import PostName, post_at, post_named, subreddit_named
-from explorer.sources.submissions import submission_entry
-from explorer.sources.threads import CommentRange, walk
+from explorer.sources.threads import CommentRange, submission_entry, walk
 from sources.reddit_site import comment, listing, more, post, posts_listing, recorded
 
 

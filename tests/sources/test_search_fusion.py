@@ -6,9 +6,8 @@ import pytest
 
 from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.setting import one_or_some_of
-from explorer.sources.search.fusion import FusedSearch
 from explorer.sources.search.port import WebAnswer, WebQuery, WebSearch
-from explorer.sources.search.selection import choose_search, plan_search
+from explorer.sources.search.selection import FusedSearch, choose_search, plan_search
 from explorer.tools.web import TavilySearchTool
 from sources.loopback import Ledger, as_json, no_pause, serving
 from sources.test_search_chain import OVER, settings

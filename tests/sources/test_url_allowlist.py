@@ -19,8 +19,7 @@ from explorer.schema.events import (
     ToolFinished,
     TurnTaken,
 )
-from explorer.sources.http.link_budget import LIBRARY_BITS, LINK_BITS, registrable_domain
-from explorer.sources.http.url_allowlist import UrlAllowlist, given_by_user
+from explorer.sources.http.url_allowlist import LIBRARY_BITS, LINK_BITS, UrlAllowlist, given_by_user, registrable_domain
 from explorer.testing import says
 from sources.loopback import NOW
 

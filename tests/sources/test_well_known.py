@@ -5,8 +5,7 @@ import math
 import pytest
 
 from explorer.schema.errors import RefusedCallError, ToolError
-from explorer.sources.http.link_budget import LINK_BITS, registrable_domain
-from explorer.sources.http.url_allowlist import UrlAllowlist, host_of, key_of
+from explorer.sources.http.url_allowlist import LINK_BITS, UrlAllowlist, host_of, key_of, registrable_domain
 from explorer.sources.http.well_known import FRONT_PAGES, NAMED, well_known_addresses
 
 

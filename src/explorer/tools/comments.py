@@ -9,9 +9,8 @@ from pydantic import Field
 from explorer.schema.errors import RefusedCallError
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.sources.connections import SourceConnections
-from explorer.sources.hackernews.hackernews import HackerNews
+from explorer.sources.hackernews.hackernews import HackerNews, hn_thread_text
 from explorer.sources.hackernews.services import or_advise
-from explorer.sources.hackernews.text import hn_thread_text
 from explorer.sources.reddit.reddit import Reddit, reddit_thread_text
 from explorer.sources.reddit.routes import post_named
 from explorer.sources.threads import CommentRange, ThreadText, stored

@@ -12,13 +12,11 @@ from explorer.schema.errors import RefusedCallError
 from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
 from explorer.sources.connections import SourceConnections
 from explorer.sources.date_ranges import Window, days_in, window
-from explorer.sources.hackernews.hackernews import HackerNews
+from explorer.sources.hackernews.hackernews import VIA, HackerNews, hn_draft, hn_entry, hn_thread_text
 from explorer.sources.hackernews.items import HnUser, SearchHit
 from explorer.sources.hackernews.services import HnFound, HnQuery, or_advise
-from explorer.sources.hackernews.text import VIA, hn_draft, hn_entry, hn_thread_text
 from explorer.sources.http.wire import moment
-from explorer.sources.submissions import submission_facts
-from explorer.sources.threads import CommentRange, stored
+from explorer.sources.threads import CommentRange, stored, submission_facts
 from explorer.text.rendering import ModelText, block, code, own, render, without_marks
 from explorer.text.sanitize import single_line
 

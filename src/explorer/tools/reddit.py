@@ -8,7 +8,7 @@ from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.sources.connections import SourceConnections
 from explorer.sources.reddit.reddit import Reddit, reddit_draft, reddit_entry
 from explorer.sources.reddit.routes import PostsQuery, RedditPosts, Routed, subreddit_named
-from explorer.sources.submissions import submission_facts
+from explorer.sources.threads import submission_facts
 from explorer.text.rendering import ModelText, block, code, own, render
 
 MAX_POSTS = 100

@@ -1,16 +1,55 @@
 """Stories and comments of Hacker News as values, and the records that they are read from."""
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator
 
-from explorer.sources.hackernews.html_fields import Html
+from explorer.documents.parsing.document import texts_of
+from explorer.documents.parsing.kinds import COMMENTS
+from explorer.documents.parsing.parser import DocumentParser
 from explorer.sources.http.wire import Ids, Seconds, WireModel, listed
-from explorer.sources.submissions import Submission
-from explorer.sources.threads import DEAD, DELETED, Comment
+from explorer.sources.threads import DEAD, DELETED, Comment, Submission
+
+IS_HTML = "HTML"
+Html = Annotated[str | None, IS_HTML]
+"""A field with HTML that a stranger wrote; plain text in a record that `in_plain_text` returned."""
+R = TypeVar("R", bound=WireModel)
+
+
+async def in_plain_text(parser: DocumentParser, records: Sequence[R]) -> list[R]:
+    """Return records with plain text in place of their HTML, which the parser reads in one request.
+
+    Raises:
+        ToolError: It takes too much time or memory to read.
+    """
+    texts = await texts_of(parser, COMMENTS, (one for record in records for one in _pieces(record)))
+    return [_replaced(record, texts) for record in records]
+
+
+def _pieces(record: WireModel) -> Iterator[str]:
+    for name, field in type(record).model_fields.items():
+        value = getattr(record, name)
+        if IS_HTML in field.metadata:
+            yield value or ""
+        elif isinstance(value, tuple):
+            for one in value:  # pyright: ignore[reportUnknownVariableType] - any tuple
+                if isinstance(one, WireModel):
+                    yield from _pieces(one)
+
+
+def _replaced(record: R, texts: Mapping[str, str]) -> R:
+    changes: dict[str, object] = {}
+    for name, field in type(record).model_fields.items():
+        value = getattr(record, name)
+        if IS_HTML in field.metadata:
+            changes[name] = texts[value or ""]
+        elif isinstance(value, tuple) and value and isinstance(value[0], WireModel):
+            changes[name] = tuple(_replaced(one, texts) for one in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - a tuple of records
+    return record.model_copy(update=changes)
+
 
 ITEM_URL = "https://news.ycombinator.com/item?id={}"
 STORY_TYPES = frozenset({"story", "job", "poll"})

@@ -16,7 +16,6 @@ from explorer.documents.parsing.kinds import COMMENTS
 from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import NoSuchThingError, RefusedCallError, ToolError
 from explorer.sources.date_ranges import day_window
-from explorer.sources.hackernews.html_fields import in_plain_text
 from explorer.sources.hackernews.items import (
     STORY_TYPES,
     AlgoliaAnswer,
@@ -25,6 +24,7 @@ from explorer.sources.hackernews.items import (
     FirebaseUser,
     SearchHit,
     Story,
+    in_plain_text,
 )
 from explorer.sources.http.fetched import API_LIMITS, Fetched
 from explorer.sources.http.wire import WireModel, parse

@@ -11,8 +11,7 @@ from urllib.parse import urljoin
 from pydantic import BeforeValidator, ValidationError
 
 from explorer.sources.http.wire import Seconds, WireModel, listed
-from explorer.sources.submissions import Submission
-from explorer.sources.threads import DELETED, REMOVED, Comment, CommentPage, CommentRange, page_of, size
+from explorer.sources.threads import DELETED, REMOVED, Comment, CommentPage, CommentRange, Submission, page_of, size
 
 SITE = "https://www.reddit.com"
 GONE_TEXTS = {"[deleted]": DELETED, "[removed]": REMOVED, "[ Removed by Reddit ]": REMOVED}

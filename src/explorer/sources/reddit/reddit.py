@@ -25,14 +25,16 @@ from explorer.sources.reddit.routes import (
     post_at,
 )
 from explorer.sources.reddit.session import Access, RedditSession
-from explorer.sources.submissions import preview, submission_draft, submission_entry
 from explorer.sources.threads import (
     CommentRange,
     LeadLine,
     ThreadText,
     hanging,
     number,
+    preview,
     shown_of,
+    submission_draft,
+    submission_entry,
     thread_body,
     walk,
     ways_on,
