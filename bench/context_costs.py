@@ -16,8 +16,7 @@ from functools import partial
 
 from scenarios import LEAD, JsonObject, Reply, prose, scenario_named, tool_text
 
-from explorer.agents.clearing_cost import UsageCost
-from explorer.agents.compaction import ContextPolicy, plan_compaction
+from explorer.agents.compaction import ContextPolicy, UsageCost, plan_compaction
 from explorer.journal.agent_state import AgentState
 from explorer.journal.context_size import BYTES_PER_TOKEN
 from explorer.llm.prices import cost_usd, window_tokens

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from explorer.agents.clearing_cost import ClearingPlan, UsageCost, is_material, saved_usd
+from explorer.agents.compaction import ClearingPlan, UsageCost, is_material, saved_usd
 from explorer.llm.prices import cost_usd
 from explorer.schema.messages import Usage
 

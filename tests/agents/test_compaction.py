@@ -8,8 +8,13 @@ import pytest
 
 from agents.test_subagents import Stage, help_from, role, roles_of
 from engine_stage import Doing, Recorder, agent_room, started, tools_over
-from explorer.agents.clearing_cost import UsageCost
-from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, KEPT_MESSAGES, LOCAL_WINDOW_TOKENS, ContextPolicy
+from explorer.agents.compaction import (
+    DEFAULT_WINDOW_TOKENS,
+    KEPT_MESSAGES,
+    LOCAL_WINDOW_TOKENS,
+    ContextPolicy,
+    UsageCost,
+)
 from explorer.agents.decisions import WORDS
 from explorer.agents.loop import AgentContext, run_agent
 from explorer.agents.on_record import compaction_note

@@ -3,8 +3,8 @@ from pathlib import Path
 
 from agents.test_subagents import Scripts, Stage, help_from
 from engine_stage import Recorder
+from explorer.agents.call_agent import OF_ORCHESTRATOR
 from explorer.agents.context_block import RunFacts
-from explorer.agents.task_text import OF_ORCHESTRATOR
 from explorer.journal.run_state import RunState
 from explorer.schema.events import RunStarted
 from explorer.schema.messages import UserText

@@ -10,12 +10,11 @@ import pytest
 
 from engine_stage import Doing, Recorder, contents, external, noon
 from explorer.agents.budget import Budget
-from explorer.agents.call_agent import subagent_result
+from explorer.agents.call_agent import OF_ORCHESTRATOR, subagent_result
 from explorer.agents.context_block import RunFacts
 from explorer.agents.roles import Role
 from explorer.agents.run_rules import Model, TeamContext
 from explorer.agents.subagents import Team
-from explorer.agents.task_text import OF_ORCHESTRATOR
 from explorer.agents.tool_calls import Append, StoreFor
 from explorer.journal.agent_state import AgentState
 from explorer.journal.control import ControlKind, Inbox

@@ -11,9 +11,8 @@ import pytest
 from cli.conftest import NOON, turn
 from cli.stage import Process
 from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table
-from explorer.observe.costs import Spending, spending_of
+from explorer.observe.costs import Spending, spending_facts, spending_of
 from explorer.observe.formatting import cached, percent, short_time
-from explorer.observe.spending_facts import spending_facts
 from explorer.schema.events import AgentStarted, AnyEvent, JournalRecord, RunForked, RunStarted, TurnTaken
 from explorer.schema.messages import Usage
 

@@ -10,8 +10,7 @@ import pytest
 from explorer.journal.listing import read_records
 from explorer.run.run import RunHooks
 from explorer.run.served import ServedRuns, ServerPlan, Wishes
-from explorer.run.spending import SpendingBook
-from explorer.run.total_cost import TotalCost
+from explorer.run.spending import SpendingBook, TotalCost
 from explorer.schema.errors import ToolError
 from explorer.schema.events import RunStarted, SessionConfigured
 from explorer.schema.limits import Limits

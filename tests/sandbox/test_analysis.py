@@ -19,8 +19,7 @@ import yaml
 
 from attacks.world import events
 from command import begin, explorer
-from explorer.agents.call_agent import CallAgentArguments
-from explorer.agents.task_text import task_text
+from explorer.agents.call_agent import CallAgentArguments, task_text
 from explorer.journal.run_state import RunState
 from explorer.sandbox.confinement import SandboxSpec, SandboxTier
 from explorer.sandbox.jobs import GONE, Jobs

@@ -5,7 +5,16 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
-from explorer.agents.call_agent import CallAgentArguments, CallAgentTool, PlannedCallArguments, Retry, subagent_result
+from explorer.agents.call_agent import (
+    OF_HELPER,
+    OF_ORCHESTRATOR,
+    CallAgentArguments,
+    CallAgentTool,
+    PlannedCallArguments,
+    Retry,
+    subagent_result,
+    task_text,
+)
 from explorer.agents.compaction import last_words
 from explorer.agents.context_block import ContextWriter
 from explorer.agents.decisions import WORDS
@@ -25,7 +34,6 @@ from explorer.agents.roles import (
     tool_of,
 )
 from explorer.agents.run_rules import Model, RunRules, TeamContext
-from explorer.agents.task_text import OF_HELPER, OF_ORCHESTRATOR, task_text
 from explorer.agents.tool_calls import CallServices, Toolbox
 from explorer.agents.user_stop import StoppableClient, StoppedError
 from explorer.journal.agent_state import AgentState

@@ -15,18 +15,64 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from pydantic import TypeAdapter
+
 from explorer.documents.parsing.archives import ArchiveEntry, ArchiveError, opened_archive
 from explorer.documents.parsing.unpack_worker import TOO_MUCH
-from explorer.journal.codec import scan
+from explorer.journal.codec import encode_all, examine, scan
 from explorer.journal.listing import is_run_id, is_running
 from explorer.journal.run_state import RunState
-from explorer.run.export_redaction import MAX_BYTES, redacted, redactor_of
 from explorer.schema.errors import ConfigError, StorageError
-from explorer.schema.events import RunStarted
+from explorer.schema.events import AnyEvent, JournalRecord, RunStarted
+from explorer.schema.network import secrets_in
 from explorer.schema.settings import Settings
+from explorer.sources.http.url_allowlist import addresses_in, given_by_user
 from explorer.text.sanitize import Redactor
 from explorer.workspace.access import ENGINE_FOLDER, journal_path
 from explorer.workspace.safe_open import FILE_MODE, make_private_folder, open_private, opened_below, remove_tree, walk
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Larger files are packed as they are: agents write none of that size."""
+_EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
+
+
+def redactor_of(folder: Path) -> Redactor:
+    """Return what finds the logins and keys in the addresses that the user gave a run, wherever it repeats them."""
+    try:
+        records = examine(journal_path(folder).read_bytes()).records
+    except OSError:
+        records = ()
+    return Redactor(_secrets(record.event for record in records))
+
+
+def _secrets(events: Iterable[AnyEvent]) -> set[str]:
+    found: set[str] = set()
+    for event in events:
+        for url in addresses_in(given_by_user(event)):
+            secrets = secrets_in(url)
+            found.update(secrets)
+            found.update(one.partition(":")[2] for one in secrets)
+    return found - {""}
+
+
+def redacted(path: str, content: bytes, redactor: Redactor) -> bytes:
+    """Return a file's content without what the redactor finds; a journal stays readable, and loses its marks."""
+    if not redactor.is_in(content):
+        return content
+    if path == f"{ENGINE_FOLDER}/journal.jsonl":
+        found = examine(content)
+        return encode_all(_cleaned(record, redactor) for record in found.records) + _text(found.torn, redactor)
+    return _text(content, redactor)
+
+
+def _cleaned(record: JournalRecord, redactor: Redactor) -> JournalRecord:
+    clean = redactor.clean(record.event.model_dump_json())
+    return record.model_copy(update={"event": _EVENT.validate_json(clean)})
+
+
+def _text(content: bytes, redactor: Redactor) -> bytes:
+    return redactor.clean(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
 
 LEFT_OUT = ("lock", "holder", "inbox")
 """Files of the engine's folder that belong to a process at work, and not to the run."""

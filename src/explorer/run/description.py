@@ -6,10 +6,9 @@ from pathlib import Path
 
 from explorer.journal.run_state import RunState
 from explorer.observe.command_result import token_counts
-from explorer.observe.costs import spending_of
+from explorer.observe.costs import spending_facts, spending_of
 from explorer.observe.provenance import origins
 from explorer.observe.run_view import AgentView, RunView, session_facts
-from explorer.observe.spending_facts import spending_facts
 from explorer.run.finish import report_path
 from explorer.run.outcome import further_links, helper_results
 from explorer.schema.events import JournalRecord, RunFinished

@@ -11,7 +11,6 @@ from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import LookupRecord, RunState
 from explorer.reports.render import with_hosts_only
 from explorer.reports.verify.soundness import Flaw, FlawKind
-from explorer.run.tried import tried_words
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, Frozen, JournalRecord, Lookup, RunStarted, Status
 from explorer.schema.limits import Limits, claimed_limits
 from explorer.schema.messages import JsonObject
@@ -22,6 +21,41 @@ from explorer.text.urls import page_key
 from explorer.text.words import sentences
 from explorer.workspace.access import REPORT
 from explorer.workspace.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class TriedWords:
+    """The phrases of one language."""
+
+    title: str
+    outcomes: Mapping[Lookup, str]
+    more: str
+    failed: str
+    """With `{failed}`, `{total}` and `{tools}`."""
+    nothing: str
+    """With `{total}`, `{found}`, `{empty}` and `{failed}`; empty where the reason of the end says it."""
+
+
+ENGLISH = TriedWords(
+    title="What was tried",
+    outcomes={Lookup.FOUND: "found something", Lookup.EMPTY: "nothing found", Lookup.FAILED: "failed"},
+    more="and {count} more",
+    failed="{failed} of {total} lookups failed ({tools}); what they would have found is missing here",
+    nothing="",
+)
+CHINESE = TriedWords(
+    title="做过的检索",
+    outcomes={Lookup.FOUND: "有结果", Lookup.EMPTY: "没有结果", Lookup.FAILED: "失败"},
+    more="另有 {count} 次",
+    failed="{total} 次检索中有 {failed} 次失败（{tools}），本应查到的内容这里没有",
+    nothing="没有找到相关内容（共 {total} 次检索：{found} 次有结果，{empty} 次没有结果，{failed} 次失败）",
+)
+
+
+def tried_words(language: str) -> TriedWords:
+    """Return the phrases of a language: `zh`, or English for any other."""
+    return CHINESE if language == "zh" else ENGLISH
+
 
 MAX_SAID_CHARS = 120
 MAX_CAUSE_CHARS = 200

@@ -34,8 +34,7 @@ from explorer.llm.vendors import check_effort
 from explorer.network.client_options import check_network
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import installed_extensions
-from explorer.run.settings_parts import model_setup, vendor_of
-from explorer.run.skill_folders import skill_folders
+from explorer.run.settings_parts import model_setup, skill_folders, vendor_of
 from explorer.sandbox.confinement import SandboxTier
 from explorer.sandbox.selection import Sandbox, choose_sandbox
 from explorer.schema.errors import ConfigError, CredentialsError

@@ -27,7 +27,6 @@ from explorer.run.collector import rare_collections
 from explorer.run.extensions import installed_extensions
 from explorer.run.finish import Conclusion, report_path
 from explorer.run.last_report import ReportGuard
-from explorer.run.lean_session import LeanSession
 from explorer.run.mcp_session import with_mcp_tools
 from explorer.run.outcome import FurtherLink, HelperResult, further_links, helper_results
 from explorer.run.planning import check_planning, planner_of
@@ -37,7 +36,7 @@ from explorer.run.run_journal import RunJournal, SessionRecords
 from explorer.run.session import INPUTS, RunSession
 from explorer.run.session_context import SessionReasons, session_configured
 from explorer.run.since import changes_path
-from explorer.run.single_agent import AgentSession
+from explorer.run.single_agent import AgentSession, LeanSession
 from explorer.schema.approvals import Approve
 from explorer.schema.errors import ConfigError, NotFoundError, StorageError, WaitingError
 from explorer.schema.events import CarriedRun, JournalRecord, RunStarted, SessionConfigured, SingleAgent, Status

@@ -21,8 +21,7 @@ from explorer.journal.run_state import RunState
 from explorer.observe.tracing import Tracing
 from explorer.reports.earlier import PastRun, past_runs
 from explorer.run.run import RunHooks, RunResult, StopSignal, resume, start
-from explorer.run.spending import SpendingBook
-from explorer.run.total_cost import TotalCost
+from explorer.run.spending import SpendingBook, TotalCost
 from explorer.run.waiting_calls import WaitingCalls
 from explorer.schema.errors import ExplorerError, ToolError
 from explorer.schema.events import ORCHESTRATOR, AnyEvent, JournalRecord

@@ -1,13 +1,15 @@
-"""One agent on a task, without helpers and without a report: what it says at its end is the answer.
+"""Sessions of one agent: on a task without helpers and without a report, or in lean mode.
 
 It works with all that the agents of a run work with: a journal, limits, the run's files and a store of sources.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from explorer.agents.budget import Budget
+from explorer.agents.context_block import RunFacts
 from explorer.agents.roles import Role, RoleLimits, leading_role
+from explorer.lean.progress import PAGE_CHARS
 from explorer.run.finish import Conclusion
 from explorer.run.outcome import Outcome
 from explorer.run.resources import RunResources
@@ -15,9 +17,11 @@ from explorer.run.session import Review, RunSession
 from explorer.schema.events import AgentFinished, SingleAgent, Status
 from explorer.schema.reasons import EndReason
 from explorer.schema.tool import Tool
-from explorer.text.rendering import ModelText, by_user
+from explorer.sources.date_ranges import zone_named
+from explorer.text.rendering import ModelText, by_user, code, inline, own, render
 from explorer.tools.finish import AnswerTool
 from explorer.tools.shell import SHELL_TOOLS
+from explorer.tools.sources import ReadSourceTool
 from explorer.workspace.source_store import SourceStore
 
 MAX_STEPS = 100
@@ -85,3 +89,36 @@ class AgentSession(RunSession):
         if ended.status is Status.COMPLETE and self.answer_form is not None and self.records.answer is None:
             return Outcome(Status.PARTIAL, NO_ANSWER)
         return Outcome(ended.status, "" if ended.status is Status.COMPLETE else ended.reason, ended.cause)
+
+
+class LeanSession(RunSession):
+    """A session of a run whose one agent fills in forms."""
+
+    def all_tools(self, resources: RunResources, own: Iterable[Tool]) -> dict[str, Tool]:
+        """Return the tools of a run, with shorter pages of sources."""
+        reading = ReadSourceTool(self.workspace, lambda: self.run_state.sources, PAGE_CHARS)
+        return {**super().all_tools(resources, own), reading.name: reading}
+
+    @property
+    def plan_tools(self) -> list[Tool]:
+        """Empty: the one agent calls nobody."""
+        return []
+
+    async def facts(self, resources: RunResources) -> RunFacts | None:
+        """Return nothing: the first words have the date and the files, and forms show the rest."""
+        return None
+
+    async def first_words(self, source_store: SourceStore) -> ModelText:
+        """Return the question, the date, and what can be read: each word costs a small machine time."""
+        self.workspace.write_own("question.txt", self.question)
+        sources = [
+            own("{id} {title}", id=code(one.id), title=inline(one.title)) for one in self.run_state.sources.values()
+        ]
+        language, today = self.settings.language, self.now().astimezone(zone_named(self.settings.timezone))
+        return render(
+            own("The question: {question}", question=by_user(self.question)),
+            own("Today: {date:%Y-%m-%d}.", date=today),
+            own("Language of the answer: {language}.", language=by_user(language)) if language else own(""),
+            own("Sources:\n{sources}", sources=render(*sources)) if sources else own(""),
+            own("A folder of the user's can be searched.") if self.settings.corpus is not None else own(""),
+        )

@@ -31,7 +31,7 @@ from explorer.run.resources import (
     load_roles,
     window_of,
 )
-from explorer.run.skill_folders import skill_folders
+from explorer.run.settings_parts import skill_folders
 from explorer.sandbox.confinement import SandboxSpec
 from explorer.sandbox.jobs import Jobs
 from explorer.sandbox.shell import Shell

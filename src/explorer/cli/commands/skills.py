@@ -13,7 +13,7 @@ from explorer.cli.settings.configuration import Configuration, configured, passe
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.cli.settings.user_folders import NO_FOLDER, config_folder
 from explorer.observe.formatting import one_line
-from explorer.run.skill_folders import skill_folders
+from explorer.run.settings_parts import skill_folders
 from explorer.schema.errors import ConfigError, NotFoundError, StorageError
 from explorer.schema.skill_folder import SkillOrigin
 from explorer.skills.catalog import find_skills
