@@ -5,9 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from explorer.documents.parsing.document import BATCH_CHARS, MAX_PIECE_CHARS, Document, texts_of
+from explorer.documents.parsing.document import MAX_PIECE_CHARS, Document
 from explorer.documents.parsing.kinds import COMMENTS, POSTS
 from explorer.documents.parsing.parser import Parser, ParserLimits
+from explorer.documents.parsing.pieces import BATCH_CHARS, texts_of
 from explorer.documents.parsing.reading import read_document
 from explorer.schema.errors import ToolError
 
