@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.cli.commands.doctor import check_python, check_roles, check_workspace
-from explorer.cli.commands.parser_check import parser_result
+from explorer.cli.commands.doctor import check_python, check_roles, check_workspace, parser_result
 from explorer.documents.parsing.document import ConfinementReport
 from explorer.schema.settings import Settings
 

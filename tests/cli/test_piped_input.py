@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.stage import SCRIPT, Explorer, clean_environment
-from explorer.cli.piped_input import NOTHING, piped_files
+from explorer.cli.launch import NOTHING, piped_files
 from explorer.journal.listing import read_records
 from team_script import cited_references, only_run
 

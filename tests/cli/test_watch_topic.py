@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.stage import Explorer
-from explorer.cli.schedules.rhythm import rhythm
+from explorer.cli.schedules.entries import rhythm
 from explorer.cli.schedules.topics import Topics
 from thoroughness import each_slow_but
 

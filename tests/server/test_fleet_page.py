@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("dbos", reason="the extra fleet is not installed")
 
 from explorer.cli.commands.fleet import DATABASE_FILE, open_queue
-from explorer.cli.commands.serve_fleet import fleet_of
+from explorer.cli.commands.serve import fleet_of
 from explorer.fleet.limits import LimitName, SharedLimitBook
 from explorer.fleet.runs import NewRun
 from server.site_stage import browsing, offline_settings, plain

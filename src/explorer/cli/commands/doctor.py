@@ -4,33 +4,43 @@ import asyncio
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from cyclopts import Parameter
 
 from explorer.agents.roles import PromptLoader
+from explorer.cli.commands.catalog import check_windows
 from explorer.cli.commands.mcp_look import check_servers
-from explorer.cli.commands.model_probe import check_profiles, forget_all, probe_models
-from explorer.cli.commands.parser_check import check_parser
 from explorer.cli.commands.probes import CheckResult, probe_services
 from explorer.cli.commands.run_check import check_run
-from explorer.cli.commands.shell_check import check_shell
-from explorer.cli.commands.window_check import check_windows
 from explorer.cli.runs_at_hand import COPIES, run_at_hand
 from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.settings.configuration import Configuration, Unknown, inspected
 from explorer.cli.settings.options import MODEL, CommonOptions, ModelOptions
-from explorer.llm.models import AUTO, parse_model
+from explorer.documents.parsing.document import ConfinementReport
+from explorer.documents.parsing.parser import Parser
+from explorer.llm.clients import Clients
+from explorer.llm.models import AUTO, OFFLINE, ModelRef, parse_model
+from explorer.llm.profiles import ModelProbe, ModelProfile, forget_profiles, store_profile, stored_profiles
 from explorer.llm.vendors import ConfiguredVendor
-from explorer.observe.formatting import one_line
+from explorer.network.client import GuardedClient, HttpRequest
+from explorer.network.exchange import ExchangeError
+from explorer.network.guard import Guard
+from explorer.observe.formatting import counted, one_line
 from explorer.run.extensions import Extensions, Point, installed_extensions
-from explorer.run.resources import choose_shell, role_origins, shell_set_by
-from explorer.run.settings_parts import model_setup, search_setup
-from explorer.schema.errors import ConfigError
+from explorer.run.resources import choose_models, choose_shell, load_roles, role_origins, shell_set_by, with_servers
+from explorer.run.settings_parts import model_setup, search_setup, vendor_of
+from explorer.sandbox.confinement import SandboxTier
+from explorer.sandbox.control_group import is_available
+from explorer.sandbox.selection import Sandbox
+from explorer.schema.errors import ConfigError, ExplorerError, StorageError, ToolError
 from explorer.schema.settings import Settings
+from explorer.schema.version import __version__
 from explorer.sources.http.caller import Caller
 from explorer.sources.search.selection import plan_search
 
@@ -250,3 +260,138 @@ def check_variables(unknown: Sequence[Unknown]) -> list[CheckResult]:
         )
         for one in unknown
     ]
+
+
+GET_SECCOMP = "use a kernel with seccomp filters; in a container, allow the call seccomp in its security profile"
+GET_LINUX = "on this system, read pages and PDF of strangers in the container image (docs/docker.md)"
+
+
+def check_parser() -> CheckResult:
+    """Check what confines the processes that parse HTML, PDF, office files, feeds and archives."""
+    try:
+        return parser_result(asyncio.run(_confinement()))
+    except ToolError as error:
+        return CheckResult("parser", "fail", error.message, "install explorer again: its packages are not complete")
+
+
+async def _confinement() -> ConfinementReport:
+    async with Parser() as parser:
+        return await parser.confinement()
+
+
+def parser_result(found: ConfinementReport) -> CheckResult:
+    """Return what a confinement means for the user."""
+    landlock = f"Landlock ABI {found.landlock}" if found.landlock else "no Landlock in this kernel"
+    if found.holds:
+        return CheckResult("parser", "ok", f"no network, no files, seccomp ({landlock})")
+    if not found.has_seccomp:
+        walls = f"{landlock} and rlimits only" if found.landlock else "rlimits only"
+        return CheckResult(
+            "parser", "warn", f"{walls}: {found.why}", GET_SECCOMP if sys.platform == "linux" else GET_LINUX
+        )
+    words = f"it is confined, and could still: {', '.join(found.open)}"
+    return CheckResult("parser", "fail", words, "report it as SECURITY.md says, with the version of your kernel")
+
+
+EXACT = "memory and processes of a command: by a control group, exactly"
+AT_INTERVALS = (
+    "memory of a command: of each process exactly, of all together every 0.1 s; "
+    "for an exact bound: systemd-run --user --scope -p Delegate=yes explorer ..."
+)
+FOLDER = "bytes added to the run's folder: every 0.5 s"
+
+
+def check_shell(sandbox: Sandbox) -> list[CheckResult]:
+    """Check what confines the commands of agents, by a test of it, and what limits them."""
+    if sandbox.confinement is None:
+        level = "warn" if sandbox.fix else "ok"
+        return [CheckResult("shell", level, f"agents have no shell: {sandbox.because}", sandbox.fix)]
+    limits = CheckResult("shell limits", "ok", f"{EXACT if is_available() else AT_INTERVALS}; {FOLDER}")
+    if sandbox.confinement.tier is SandboxTier.UNCONFINED:
+        fix = "leave it out, or set EXPLORER_SHELL=auto"
+        return [CheckResult("shell", "warn", sandbox.why, fix), limits]
+    return [CheckResult("shell", "ok", f"{sandbox.why} ({sandbox.confinement.walls})"), limits]
+
+
+PROBE_S = 5.0
+"""Seconds for a server to say how long its window is."""
+MODEL_CHECK = "model"
+NOT_MEASURED = "measure what it can do: explorer doctor --probe"
+
+
+def check_profiles(settings: Settings) -> list[CheckResult]:
+    """Show what was measured of models."""
+    profiles = stored_profiles(settings.state_dir)
+    return [_finding(one) for one in profiles] or [CheckResult(MODEL_CHECK, "ok", f"no profile; {NOT_MEASURED}")]
+
+
+def forget_all(settings: Settings) -> CheckResult:
+    """Remove all profiles.
+
+    Raises:
+        StorageError: The disk refused.
+    """
+    try:
+        count = forget_profiles(settings.state_dir)
+    except OSError as error:
+        raise StorageError(f"the profiles in {settings.state_dir} cannot be removed: {error.strerror}") from error
+    return CheckResult(MODEL_CHECK, "ok", f"{counted(count, 'profile')} removed")
+
+
+def probe_models(settings: Settings) -> list[CheckResult]:
+    """Measure each model that roles would use now, and store its profile.
+
+    Raises:
+        ConfigError: A model or an address cannot be used.
+        ModelError: The server that the user named does not list its models.
+        StorageError: The disk refused.
+    """
+    return asyncio.run(_probe_all(settings))
+
+
+async def _probe_all(settings: Settings) -> list[CheckResult]:
+    choice = await choose_models(settings, load_roles(settings))
+    settings = with_servers(settings, choice.found)
+    refs = _distinct(choice.models.values())
+    async with Clients(model_setup(settings)) as clients:
+        await clients.open(refs)
+        found = [await _probe(ref, settings, clients) for ref in refs]
+    return found or [CheckResult(MODEL_CHECK, "ok", f"nothing to measure: {choice.why}")]
+
+
+async def _probe(ref: ModelRef, settings: Settings, clients: Clients) -> CheckResult:
+    vendor = vendor_of(ref, settings)
+    url = vendor.server.url if vendor else ""
+    client = GuardedClient(
+        Guard([urlsplit(url).hostname or ""]), f"explorer/{__version__}", settings.network, seconds=PROBE_S
+    )
+
+    async def fetch(address: str) -> str:
+        try:
+            answer = await client.send(HttpRequest("GET", address))
+        except (ExchangeError, ExplorerError, ValueError):
+            return ""
+        return answer.body.decode("utf-8", "replace")
+
+    try:
+        profile = await ModelProbe(clients.client_for(ref), url, ref.name).profile(fetch, datetime.now(UTC))
+    except ExplorerError as error:
+        return CheckResult(MODEL_CHECK, "fail", f"{ref}: {error.message}", error.hint)
+    finally:
+        await client.aclose()
+    if settings.state_dir is None:
+        return CheckResult(MODEL_CHECK, "warn", f"{ref}: {profile.words}", "not kept: set HOME to a folder of yours")
+    try:
+        store_profile(settings.state_dir, profile)
+    except OSError as error:
+        raise StorageError(f"the profile cannot be stored in {settings.state_dir}: {error.strerror}") from error
+    return _finding(profile)
+
+
+def _distinct(refs: Iterable[ModelRef]) -> list[ModelRef]:
+    return [ref for ref in dict.fromkeys(refs) if ref.provider != OFFLINE]
+
+
+def _finding(profile: ModelProfile) -> CheckResult:
+    mode = f"; lean mode, because of {profile.why_lean}" if profile.why_lean else "; the whole team"
+    return CheckResult(MODEL_CHECK, "ok", f"{profile.model} at {profile.url}: {profile.words}{mode}")

@@ -3,24 +3,120 @@
 import asyncio
 import secrets
 import webbrowser
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from explorer.cli.commands.catalog import check_team, named_tools
+from explorer.cli.commands.fleet import DATABASE_FILE, PACKAGE, open_queue
 from explorer.cli.commands.mcp_serve import WAIT, ServerEnding, read_flag
-from explorer.cli.commands.serve_fleet import fleet_of
 from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.fleet_plans import decide_in_fleet
 from explorer.cli.runs_at_hand import OpenCopies
 from explorer.cli.screens.output import say
 from explorer.cli.settings.configuration import Configuration
-from explorer.cli.settings.options import RunOptions
-from explorer.cli.settings.serve_options import AUTO, NO_TOKEN, SERVE, ServeOptions
+from explorer.cli.settings.options import RunOptions, flag_of
 from explorer.run.served import ServedRuns, ServerPlan
 from explorer.schema.errors import ConfigError
+from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
+from explorer.server.fleet_status import AskFleet, FleetRun, FleetStatus, FleetWorker
 from explorer.workspace.user_key import open_key
+
+AUTO, NO_TOKEN = "auto", "none"
+"""Values of `--token` that are no token."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions(RunOptions):
+    """Flags of the server of the web page."""
+
+    corpus: Annotated[str | None, flag_of("--corpus")] = None
+    host: Annotated[
+        str,
+        Parameter(name="--host", metavar="ADDRESS", help="Address to listen on."),
+    ] = "127.0.0.1"
+    port: Annotated[int, Parameter(name="--port", metavar="N", help="Port; 0: a free one.")] = 8777
+    open_browser: Annotated[bool, Parameter(name="--open", negative="", help="Open the page in your browser.")] = False
+    token: Annotated[
+        str,
+        Parameter(
+            name="--token",
+            metavar="WORD",
+            help="What browsers must show, at least 16 characters; `auto`: one of this machine's own; `none`: nothing, "
+            "on this machine's own address alone.",
+        ),
+    ] = AUTO
+    approval_wait: Annotated[
+        str,
+        Parameter(
+            name="--approval-wait",
+            metavar="TIME",
+            help="How long a call that an approval rule asks about waits for you on its run's page; 0: it is refused.",
+        ),
+    ] = "10m"
+    max_runs: Annotated[int, Parameter(name="--max-runs", metavar="N", help="Runs at work at the same time.")] = 2
+
+
+SERVE = ServeOptions()
+
+
+if TYPE_CHECKING:
+    from explorer.fleet.runs import QueuedRun
+
+ENDED_STATES = frozenset({"done", "cancelled"})
+MAX_ENDED = 50
+
+
+def fleet_of(settings: Settings) -> AskFleet | None:
+    """Return what asks the fleet's database; None where the package or the database is missing."""
+    has_database = settings.secrets.fleet_database.get_secret_value() or (settings.workspace / DATABASE_FILE).exists()
+    if not has_database or find_spec(PACKAGE) is None:
+        return None
+    return partial(_fleet_status, settings)
+
+
+def _fleet_status(settings: Settings) -> FleetStatus:
+    """Return the fleet as its database has it.
+
+    Raises:
+        StorageError: The database does not answer.
+    """
+    from explorer.cli.screens.shared_limits import shown_keys, shown_limits  # noqa: PLC0415 - its packages are an extra
+    from explorer.fleet.limits import SharedLimitBook  # noqa: PLC0415 - the same
+    from explorer.fleet.runs import QueueState  # noqa: PLC0415 - the same
+
+    with open_queue(settings) as queue:
+        book = SharedLimitBook(queue.database)
+        uses, rates = book.uses(), book.rates()
+        shown = [one for one in QueueState if str(one) not in ENDED_STATES]
+        workers, facts = queue.workers(), queue.throughput()
+        found, ended = queue.runs(shown), queue.ended_lately(MAX_ENDED)
+        place, is_paused = queue.database.place, queue.is_paused
+    return FleetStatus(
+        database=place,
+        is_paused=is_paused,
+        workers=[
+            FleetWorker(one.worker, one.runs, one.concurrency, one.age_s, one.silent_s, one.is_alive) for one in workers
+        ],
+        runs=[_shown(one) for one in found],
+        ended=[_shown(one) for one in ended],
+        waiting=int(facts["waiting"]),
+        running=int(facts["running"]),
+        ended_last_hour=int(facts["ended_last_hour"]),
+        cost_last_hour=float(facts["cost_last_hour"]),
+        limits=shown_limits(uses),
+        keys=shown_keys(rates),
+    )
+
+
+def _shown(run: "QueuedRun") -> FleetRun:
+    return FleetRun(run.run_id, run.question, str(run.state), run.worker or run.reason, run.cost_usd)
+
 
 PURPOSE = "web token"
 MIN_TOKEN_CHARS = 16

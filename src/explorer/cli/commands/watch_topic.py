@@ -11,10 +11,8 @@ from cyclopts import Parameter
 
 from explorer.cli.question import as_asked
 from explorer.cli.report_files import check_target
-from explorer.cli.schedules.entries import Scheduler, run_command, scheduler_named
-from explorer.cli.schedules.rhythm import DEFAULT_TIME, rhythm
-from explorer.cli.schedules.topic_run import run_topic
-from explorer.cli.schedules.topics import Topic, TopicRun, Topics
+from explorer.cli.schedules.entries import DEFAULT_TIME, Scheduler, rhythm, run_command, scheduler_named
+from explorer.cli.schedules.topics import Topic, TopicRun, Topics, run_topic
 from explorer.cli.screens.output import aligned, emit_json, emit_page, say
 from explorer.cli.settings.configuration import configured
 from explorer.cli.settings.options import ASK, COMMON, AskOptions, CommonOptions

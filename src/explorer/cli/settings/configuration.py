@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from explorer.cli.secrecy import keep_secret
-from explorer.cli.settings.approval_rules import NAME as RULES
-from explorer.cli.settings.approval_rules import TIGHTENING, joined_rules
 from explorer.cli.settings.layers import (
     NO_FLAGS,
     Flags,
@@ -37,7 +35,8 @@ from explorer.cli.settings.presets import (
     server_tools,
     without_roles_of_files,
 )
-from explorer.cli.settings.resolve import settings_of
+from explorer.cli.settings.resolve import NAME as RULES
+from explorer.cli.settings.resolve import TIGHTENING, joined_rules, settings_of
 from explorer.cli.settings.trust import SettingsFolder, TrustedFolders, read_folder
 from explorer.cli.settings.untrusted import (
     OUTSIDE,
