@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import SecretStr
 
+from explorer.llm.scripted import Script, ScriptedClient, says
 from explorer.llm.vendors import ModelAccess, Vendor
 from explorer.schema.messages import LLMClient, Turn
 from explorer.schema.model_options import Price
 from explorer.schema.setting import KEY, ExtensionSettings, Group, Setting
-from explorer.testing import Script, ScriptedClient, says
 
 REPORT = """\
 # The garden
