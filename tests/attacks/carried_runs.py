@@ -17,10 +17,9 @@ from attacks.attack import Attack
 from command import explorer_here
 from explorer.agents.budget import Amount, Budget
 from explorer.cli.settings.configuration import NO_FLAGS, read_configuration
-from explorer.journal.codec import GENESIS, encode_all
+from explorer.journal.codec import GENESIS, encode_all, encode_marked, is_own
 from explorer.journal.control import ControlKind, Inbox
 from explorer.journal.listing import read_records
-from explorer.journal.marks import encode_marked, is_own
 from explorer.journal.run_state import RunState
 from explorer.run.archive import move_in, pack, unpacked
 from explorer.run.fork import fork

@@ -11,9 +11,8 @@ import pytest
 
 from cli.stage import Explorer
 from engine_stage import NOON
-from explorer.journal.codec import encode_all
+from explorer.journal.codec import encode_all, encode_marked
 from explorer.journal.listing import new_run_id, read_records
-from explorer.journal.marks import encode_marked
 from explorer.journal.run_state import RunState
 from explorer.run.archive import ArchiveLimits, pack, unpacked
 from explorer.run.resumed_settings import as_started

@@ -12,10 +12,10 @@ import pytest
 
 from attacks.carried_runs import BY_FLAG, RUN, Stranger, Watcher, marker, schema, touching
 from command import explorer_here
+from explorer.journal.codec import is_own
 from explorer.journal.crash_points import crash_at
 from explorer.journal.journal import CHECKPOINTS
 from explorer.journal.listing import is_run, read_records
-from explorer.journal.marks import is_own
 from explorer.run.archive import pack
 from explorer.run.run import RunHooks, resume
 from explorer.schema.errors import ConfigError

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from engine_stage import NOON, noon, one_of_each
-from explorer.journal.codec import encode_all, scan
+from explorer.journal.codec import chain_of, encode_all, encode_marked, is_own, scan
 from explorer.journal.journal import Journal, Protection, read
-from explorer.journal.marks import chain_of, encode_marked, is_own
 from explorer.schema.events import JournalRecord, Repaired, Steered
 from explorer.workspace.user_key import NO_KEY, UserKey
 

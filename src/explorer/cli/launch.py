@@ -33,9 +33,9 @@ from explorer.cli.settings.values import Origin
 from explorer.cli.telemetry import show_logs, traced
 from explorer.documents.corpus.folder import MAX_FILE_BYTES
 from explorer.documents.corpus.reading import PARSED, readable_kind
+from explorer.journal.codec import is_own
 from explorer.journal.control import Inbox
 from explorer.journal.listing import find_run, holder, read_records
-from explorer.journal.marks import is_own
 from explorer.journal.run_state import RunState
 from explorer.observe.run_view import RunView
 from explorer.run.run import RunHooks, RunResult, resume, start

@@ -21,8 +21,7 @@ from typing import IO, Protocol
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
-from explorer.journal.codec import GENESIS, encode, scan
-from explorer.journal.marks import MarkChain, chain_of
+from explorer.journal.codec import GENESIS, MarkChain, chain_of, encode, scan
 from explorer.schema.errors import RunLockedError, StorageError
 from explorer.schema.events import JOURNAL_VERSION, AnyEvent, JournalRecord, Repaired
 from explorer.text.sanitize import Redactor

@@ -1,7 +1,7 @@
 """Runs as things to carry and to throw away: pack one into a file, unpack one from a file, remove one.
 
 A file from elsewhere is outside text like any other: nothing in it is trusted with a path or a size, and its settings
-are those of a run that was carried here (`run/carried.py`).
+are those of a run that was carried here (`run/resumed_settings.py`).
 """
 
 import gzip

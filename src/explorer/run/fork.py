@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from explorer.journal.codec import JournalRecord, encode_all, examine
+from explorer.journal.codec import JournalRecord, encode_all, encode_marked, examine, is_own
 from explorer.journal.journal import Journal, Protection
 from explorer.journal.listing import new_run_id, read_records
-from explorer.journal.marks import encode_marked, is_own
 from explorer.journal.run_state import RunState
 from explorer.sandbox.jobs import OUTPUTS
 from explorer.schema.errors import ConfigError, StorageError

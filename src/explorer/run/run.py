@@ -22,7 +22,6 @@ from explorer.journal.run_state import RunState
 from explorer.llm.clients import RetrySettings
 from explorer.observe.run_log import RunLog, log_closed, log_written
 from explorer.reports.verify.claims import Verification
-from explorer.run.carried import not_taken
 from explorer.run.collector import rare_collections
 from explorer.run.extensions import installed_extensions
 from explorer.run.finish import Conclusion, report_path
@@ -31,7 +30,7 @@ from explorer.run.mcp_session import with_mcp_tools
 from explorer.run.outcome import FurtherLink, HelperResult, further_links, helper_results
 from explorer.run.planning import check_planning, planner_of
 from explorer.run.resources import RunResources, open_resources, reserve_for_report, shell_set_by
-from explorer.run.resumed_settings import as_started, check_vendors
+from explorer.run.resumed_settings import as_started, check_vendors, not_taken
 from explorer.run.run_journal import RunJournal, SessionRecords
 from explorer.run.session import INPUTS, RunSession
 from explorer.run.session_context import SessionReasons, session_configured
@@ -226,7 +225,7 @@ async def resume(folder: Path, settings: Settings, message: str = "", hooks: Run
     """Go on with an unfinished run, or ask a finished one something further.
 
     What the run was started with holds, but for what is set explicitly now. Of a run that this user is not known to
-    have started, only what grants nothing holds (`run/carried.py`).
+    have started, only what grants nothing holds (`run/resumed_settings.py`).
 
     Raises:
         ConfigError: The run is complete and there is no message.

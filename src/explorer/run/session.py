@@ -21,7 +21,6 @@ from explorer.journal.agent_state import AgentState
 from explorer.journal.control import Inbox
 from explorer.observe.provenance import write_files_index
 from explorer.reports.verify.claims import Judgements
-from explorer.run.carried import pending_effects
 from explorer.run.finish import (
     Conclusion,
     ReportContext,
@@ -38,6 +37,7 @@ from explorer.run.finish import (
 from explorer.run.judge import JudgeAccount, ask_judge
 from explorer.run.known_stories import LibraryBefore, repeated_stories, repetition_problem, without_repeated
 from explorer.run.resources import RunResources
+from explorer.run.resumed_settings import pending_effects
 from explorer.run.run_facts import QUICK, run_facts
 from explorer.run.session_context import SessionContext
 from explorer.run.shell_session import ShellSession, open_shell

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from explorer.agents.budget import Budget
 from explorer.agents.tool_calls import Append, StoreFor
-from explorer.journal.marks import is_own
+from explorer.journal.codec import is_own
 from explorer.journal.run_state import RunState
 from explorer.llm.models import Choice
 from explorer.llm.retry import FailedAttempt, WaitLimits

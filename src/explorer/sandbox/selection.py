@@ -14,12 +14,11 @@ from pydantic import ValidationError
 
 from explorer.kernel import bpf
 from explorer.sandbox import landlock_launcher
-from explorer.sandbox.bubblewrap import Bubblewrap
+from explorer.sandbox.bubblewrap import Bubblewrap, UnprivilegedUser
 from explorer.sandbox.confinement import Confinement, SandboxTier, Unconfined
 from explorer.sandbox.landlock import Landlock, is_offered
 from explorer.sandbox.seccomp import supported
 from explorer.sandbox.self_test import Attestation, attest, python_program
-from explorer.sandbox.unprivileged import UnprivilegedUser
 from explorer.workspace.safe_open import make_private_folder, write_private
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from explorer.agents.budget import ReportReserve, enough, held_back
-from explorer.journal.marks import is_own
+from explorer.journal.codec import is_own
 from explorer.observe.formatting import counted, duration, money, one_line, tokens
 from explorer.observe.run_view import RunView
 from explorer.schema.events import (
