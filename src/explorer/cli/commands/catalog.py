@@ -12,13 +12,12 @@ from explorer.agents.call_agent import CallAgentArguments, CallAgentTool
 from explorer.agents.roles import Role, check_defaults, check_roles, helper_lines, helpers_in, with_offered
 from explorer.cli.commands.library import library_of
 from explorer.cli.commands.mcp_look import seen_servers, server_facts, server_rows
-from explorer.cli.commands.probes import CheckResult
+from explorer.cli.commands.window_check import window_words
 from explorer.cli.screens.output import aligned, emit_json, emit_page, say
 from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE
 from explorer.cli.settings.configuration import Configuration, configured, passed_over
 from explorer.cli.settings.options import COMMON, MODEL, CommonOptions, ModelOptions
 from explorer.cli.typo import closest
-from explorer.llm.models import AUTO, ModelRef, parse_model
 from explorer.observe.formatting import counted, first_sentence, one_line
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import OWN, Point, installed_extensions, tools_in_file
@@ -32,7 +31,7 @@ from explorer.run.resources import (
     load_roles,
     window_of,
 )
-from explorer.run.settings_parts import model_setup, skill_folders
+from explorer.run.settings_parts import skill_folders
 from explorer.sandbox.confinement import SandboxSpec
 from explorer.sandbox.jobs import Jobs
 from explorer.sandbox.shell import Shell
@@ -49,36 +48,6 @@ from explorer.tools.shell import shell_tools
 from explorer.tools.skills import LoadSkillTool
 from explorer.tools.sources import ListSourcesTool, ReadSourceTool
 from explorer.workspace.workspace import Workspace
-
-WINDOWS_CHECK = "context windows"
-
-
-def window_words(ref: ModelRef, settings: Settings) -> str:
-    """Return how many tokens a model's window has, and whether that is known."""
-    window = window_of(ref, settings)
-    if window is None:
-        return "-"
-    if window == settings.context_window:
-        return f"{window:,} (as set)"
-    return f"{window:,}" if known_window(ref, settings) else f"{window:,} (assumed)"
-
-
-def check_windows(settings: Settings) -> list[CheckResult]:
-    """Report the windows of the models that the settings name; those of a server are not asked for."""
-    setup = model_setup(settings)
-    named = [
-        parse_model(text, setup.known)
-        for text in (settings.model, *settings.role_models.values())
-        if text not in {"", AUTO}
-    ]
-    for one in setup.vendors.values():
-        if one.is_ready:
-            names = [one.model] if one.model else [*one.server.models.values()]
-            named += [ModelRef(one.vendor.name, name) for name in names]
-    words = {str(ref): window_words(ref, settings) for ref in named if window_of(ref, settings) is not None}
-    share = f"shortened at {settings.context_share:.0%}"
-    text = ", ".join(f"{name} {window}" for name, window in words.items())
-    return [CheckResult(WINDOWS_CHECK, "ok", f"{text}; {share}")] if words else []
 
 
 def named_tools(options: CommonOptions, settings: Settings) -> list[Tool[Any]]:

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 from cyclopts import Parameter
 
 from explorer.agents.roles import PromptLoader
-from explorer.cli.commands.catalog import check_windows
 from explorer.cli.commands.mcp_look import check_servers
 from explorer.cli.commands.probes import CheckResult, probe_services
 from explorer.cli.commands.run_check import check_run
+from explorer.cli.commands.window_check import check_windows
 from explorer.cli.runs_at_hand import COPIES, run_at_hand
 from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.settings.configuration import Configuration, Unknown, inspected
