@@ -11,8 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cyclopts import CycloptsError
 
-from explorer.cli.app import ASK_ANYWAY, COMMANDS_OF_RUNS, GROUPS_OF_COMMANDS, LAZY_COMMANDS, build_app
+from explorer.cli.app import ASK_ANYWAY, COMMANDS_OF_RUNS, GROUPS_OF_COMMANDS, LAZY_COMMANDS, build_app, usage_error
 from explorer.cli.help_text import COMMANDS, HELP
 from thoroughness import each_slow_but
 
@@ -49,6 +50,26 @@ def test_the_help_page_and_the_parser_know_the_same_commands() -> None:
     assert set(COMMANDS) == {*LAZY_COMMANDS, ASK_ANYWAY, "config", "runs", "report", "skills", "queue", *groups}
     assert all(re.search(rf"^  runs.*\b{name}\b", HELP, re.MULTILINE) for name in COMMANDS_OF_RUNS if name != "list")
     assert all(re.search(rf"^  {command}\b", HELP, re.MULTILINE) for command in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["runs", "lst"], "there is no use for 'lst' here"),
+        (["show", "a", "b", "c"], "there is no use for 'b' 'c' here"),
+        (["skills", "show"], "NAME is missing"),
+        (["why", "--model"], "--model needs a value"),
+        (["verify", "--jsn"], "unknown option: --jsn"),
+    ],
+)
+def test_a_command_that_cannot_be_understood_is_answered_in_plain_words(words: list[str], message: str) -> None:
+    """None of the parser's own terms, and the page of help to read."""
+    with pytest.raises(CycloptsError) as raised:
+        build_app()(words, exit_on_error=False, print_error=False)
+    error = usage_error(raised.value, words)
+    assert error.message == message
+    assert error.hint is not None
+    assert error.hint.startswith("see: explorer ")
 
 
 def test_the_help_page_fits_a_terminal() -> None:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
+from cyclopts.exceptions import MissingArgumentError, UnusedCliTokensError
 
 from explorer.cli.command_tables import (
     COMMANDS_OF_QUEUE,
@@ -193,7 +194,7 @@ def _done(tokens: list[str]) -> int:
     try:
         return build_app()(arranged(tokens)) or 0
     except CycloptsError as error:
-        raise _usage_error(error, tokens) from error
+        raise usage_error(error, tokens) from error
 
 
 def arranged(tokens: list[str]) -> list[str]:
@@ -208,7 +209,8 @@ def arranged(tokens: list[str]) -> list[str]:
     return [*flags, "--literal", *tokens[place:]] if place < len(tokens) else flags
 
 
-def _usage_error(error: CycloptsError, tokens: list[str]) -> ConfigError:
+def usage_error(error: CycloptsError, tokens: list[str]) -> ConfigError:
+    """Return what is wrong with a command's words, with the page of help to read."""
     bare = list(takewhile(lambda token: not token.startswith("-"), tokens))
     if bare and bare[0] not in COMMANDS:
         # A flag of the command that was meant is none of a question's.
@@ -218,7 +220,19 @@ def _usage_error(error: CycloptsError, tokens: list[str]) -> ConfigError:
         hint = 'put two dashes before a question that begins with one: explorer -- "-1 is what?"'
     if len(bare) > MOST_COMMAND_WORDS:
         hint += f"; to ask it as a question: explorer ask {' '.join(bare)}"
-    return ConfigError(str(error).strip(), hint=hint)
+    return ConfigError(_usage_words(error), hint=hint)
+
+
+def _usage_words(error: CycloptsError) -> str:
+    """Return what is wrong with a command, without the parser's own terms."""
+    match error:
+        case UnusedCliTokensError(unused_tokens=list(unused)) if unused:
+            return f"there is no use for {' '.join(map(repr, unused))} here"
+        case MissingArgumentError(argument=argument) if argument is not None and argument.token_count()[0] == 1:
+            return f"{argument.name} needs a value" if argument.name.startswith("-") else f"{argument.name} is missing"
+        case _:
+            words = str(error).strip().removesuffix(".")
+            return words[:1].lower() + words[1:]
 
 
 def _on_bug(
