@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from explorer.cli.settings.machine_zone import machine_zone
+from explorer.cli.settings.layers import machine_zone
 from explorer.schema.errors import ConfigError, ToolError
 from explorer.sources.date_ranges import day_window, days_in, since_time, window, zone_named
 

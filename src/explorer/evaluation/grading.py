@@ -14,13 +14,13 @@ from pathlib import Path
 from pydantic import BaseModel, Field
 
 from explorer.evaluation.questions import Criterion, Rubric
-from explorer.journal.listing import is_run, read_records
+from explorer.journal.listing import is_run
 from explorer.run.run import RunHooks, resume, start
+from explorer.run.run_journal import stored_answer
 from explorer.schema.events import SingleAgent
 from explorer.schema.messages import Frozen
 from explorer.schema.settings import Settings
 from explorer.text.rendering import ModelText, WrittenBy, block, own, render
-from explorer.tools.finish import answer_of
 from explorer.workspace.tree import sha256
 
 MAX_ARTICLE_CHARS = 80_000
@@ -156,17 +156,13 @@ def _is_first(report: str) -> bool:
 
 def grade_in(folder: Path, rubric: Rubric, report: str) -> Grade | None:
     """Return the grade that a grader's run has handed over; None where there is none yet."""
-    if not is_run(folder):
-        return None
-    answers = [answer for record in read_records(folder) if (answer := answer_of(record.event)) is not None]
-    if not answers:
+    answer = stored_answer(folder) if is_run(folder) else None
+    if answer is None:
         return None
     is_cut = max(len(report), len(rubric.reference)) > MAX_ARTICLE_CHARS
     if rubric.reference:
-        return _compared(ComparedPoints.model_validate(answers[-1]), rubric, report).model_copy(
-            update={"is_cut": is_cut}
-        )
-    return _met(MetCriteria.model_validate(answers[-1]), rubric).model_copy(update={"is_cut": is_cut})
+        return _compared(ComparedPoints.model_validate(answer), rubric, report).model_copy(update={"is_cut": is_cut})
+    return _met(MetCriteria.model_validate(answer), rubric).model_copy(update={"is_cut": is_cut})
 
 
 def _compared(answer: ComparedPoints, rubric: Rubric, report: str) -> Grade:

@@ -118,3 +118,11 @@ class RunJournal:
         if self._journal.last_seq == self._applied:
             return self.run_state
         return RunState.of(record.event for record in read_records(self._folder))
+
+
+def stored_answer(folder: Path) -> JsonObject | None:
+    """Return the latest answer in the form that a program asked for, by a run's journal; None where it has none."""
+    answer: JsonObject | None = None
+    for record in read_records(folder):
+        answer = answer_of(record.event) or answer
+    return answer

@@ -1,7 +1,7 @@
 """Addresses that agents may open without having seen them, so that research is possible when search is down.
 
 They are fixed: a model chooses one, and can put nothing of its own into it. They count as the links of a page do
-(`link_budget.py`), and so do the links that they have. They are front pages, lists and feeds of news, statistics,
+(`url_allowlist.py`), and so do the links that they have. They are front pages, lists and feeds of news, statistics,
 science and software that anybody knows.
 """
 
