@@ -120,6 +120,46 @@ def test_a_key_makes_one_run_of_a_question(queue: FleetQueue) -> None:
     assert [one.tenant for one in queue.runs()] == ["", "t"]
 
 
+HOSTILE_NAMES = ("\ud800", "a\0b", "a\nb", "\u202ea", "\x1b[31m", "t" * 300_000)
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES, ids=lambda name: ascii(name[:8]))
+def test_names_that_cannot_be_stored_are_refused(queue: FleetQueue, name: str) -> None:
+    """Of tenants and as keys, before anything is written; a question keeps what can be read of it."""
+    for bad in (NewRun("What is new?", {}, tenant=name), NewRun("What is new?", {}, idempotency_key=name)):
+        with pytest.raises(ConfigError, match=r"the (tenant|idempotency key) has"):
+            queue.submit(bad)
+    assert queue.runs() == []
+    run_id, _new = queue.submit(NewRun(f"What is {name[:20]} new?", {}, tenant="team a / höfe", idempotency_key="a  b"))
+    assert "What is" in queue.run(run_id).question
+    assert "\0" not in queue.run(run_id).question
+    with pytest.raises((ConfigError, NotFoundError)):
+        queue.run(name)
+
+
+def test_a_file_of_hostile_lines_stops_at_none(queue: FleetQueue, tmp_path: Path) -> None:
+    """Each is refused with its number, and those that can be used are submitted."""
+    bad = [
+        '{"question":"ok","tenant":"\\ud800"}',
+        '{"question":"ok","key":"a\\u0000b"}',
+        '{"question":"ok","priority":true}',
+        '{"question":"ok","priority":99999999999999999999999}',
+        '{"question":NaN}',
+        "[" * 100_000,
+        f'{{"question":"{"x" * 300_000}"}}',
+        f'{{"question":"ok","key":"{"k" * 300_000}"}}',
+    ]
+    good = ['{"question":"lone \\ud800 surrogate"}', '{"question":"nul \\u0000 here"}', '"plain"']
+    (tmp_path / "many.jsonl").write_text("\n".join([*bad, *good]) + "\n")
+    known = {"EXPLORER_FLEET_DATABASE": queue.database.dsn}
+    done = explorer_here("submit", "--many", "many.jsonl", cwd=tmp_path, settings=known)
+    assert done.returncode == 2, done.stderr
+    assert "3 runs submitted, 8 lines refused" in done.stderr
+    assert all(f"line {number}: " in done.stderr for number in range(1, 9))
+    assert len(done.stderr) < 5_000
+    assert len(queue.runs()) == 3
+
+
 def test_bad_submissions_leave_nothing(queue: FleetQueue) -> None:
     """An empty question and a priority out of range are refused."""
     for bad in (NewRun(" ", {}), NewRun("x", {}, priority=0)):

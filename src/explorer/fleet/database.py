@@ -126,12 +126,15 @@ class FleetDatabase:
 
         Raises:
             StorageError: The database does not answer or refuses.
+            ConfigError: A text is not Unicode.
         """
         try:
             with self.engine.begin() as connection:
                 yield connection
         except SQLAlchemyError as error:
             raise storage_error(error, self.place) from error
+        except UnicodeEncodeError as error:
+            raise ConfigError("a name has characters that cannot be stored", hint="use letters and digits") from error
 
     def has_table(self, name: str, schema: str) -> bool:
         """Return whether there is a table; SQLite has no schemas.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from explorer.fleet.database import BATCHES, RUNS, FleetDatabase
+from explorer.fleet.names import may_name_run
 from explorer.fleet.store_choice import StoreKind, store_of
 from explorer.schema.errors import ConfigError
 
@@ -30,10 +31,12 @@ def find_in_fleet(database: FleetDatabase, name: str) -> RunElsewhere | None:
         ConfigError: Several begin so.
         StorageError: The database does not answer.
     """
+    if not may_name_run(name):
+        return None
     chosen = sa.select(RUNS.c.run_id, RUNS.c.state, RUNS.c.worker).order_by(RUNS.c.run_id).limit(2)
     with database.transaction() as connection:
         found = connection.execute(chosen.where(RUNS.c.run_id.startswith(name, autoescape=True))).all()
-    if not found or not name:
+    if not found:
         return None
     if len(found) > 1 and found[0].run_id != name:
         raise ConfigError(f"{name!r} fits several runs of the fleet", hint="give more of the id: explorer queue --all")

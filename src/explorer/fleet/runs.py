@@ -15,6 +15,7 @@ from dbos import DBOS, DBOSClient, EnqueueOptions, WorkflowSerializationFormat
 from explorer.fleet.database import META, RUNS, WORKERS, FleetDatabase
 from explorer.fleet.inputs import check_inputs, keep_inputs
 from explorer.fleet.limit_tables import TENANTS
+from explorer.fleet.names import check_name, may_name_run
 from explorer.fleet.no_pickle import refuse_pickle
 from explorer.journal.listing import new_run_id
 from explorer.run.run import checked_question
@@ -148,16 +149,18 @@ class FleetQueue:
             The run's id, and whether it is new: a known idempotency key gives the run that it was first used for.
 
         Raises:
-            ConfigError: The question, a file or the priority cannot be used, or the key was used for another question.
+            ConfigError: Something of it cannot be used, or the key was used for another question.
             StorageError: The database refused; nothing was submitted.
         """
-        question = checked_question(submission.question)
+        question = checked_question(submission.question).replace("\0", "\ufffd")
         low, high = PRIORITIES
         if not low <= submission.priority <= high:
             raise ConfigError(
                 f"priority {submission.priority} is not allowed", hint=f"give a number from {low} to {high}"
             )
         check_inputs(submission.files)
+        for what, name in (("tenant", submission.tenant), ("idempotency key", submission.idempotency_key)):
+            check_name(what, name)
         run_id = new_run_id(question, datetime.now(UTC))
         self.prepare()
         with self.database.transaction() as connection:
@@ -268,13 +271,15 @@ class FleetQueue:
             NotFoundError: There is none, or it is another tenant's.
             ConfigError: Several begin so.
         """
+        if not may_name_run(name):
+            raise NotFoundError("the queue has no run of such a name", hint="list its runs: explorer queue")
         chosen = sa.select(RUNS).where(RUNS.c.run_id.startswith(name, autoescape=True)).limit(2)
         if tenant is not None:
             chosen = chosen.where(RUNS.c.tenant == tenant)
         with self.database.transaction() as connection:
             found = [_queued(row) for row in connection.execute(chosen)]
         exact = [one for one in found if one.run_id == name]
-        if not found or not name:
+        if not found:
             raise NotFoundError(f"the queue has no run {name!r}", hint="list its runs: explorer queue")
         if len(found) > 1 and not exact:
             raise ConfigError(f"several runs begin with {name!r}", hint="give more of the id: explorer queue")

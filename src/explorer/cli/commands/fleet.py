@@ -114,7 +114,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _of_line(line: str, given: "NewRun") -> "NewRun":
     try:
         fields: object = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"not JSON: {error}") from error
     if isinstance(fields, str):
         fields = {"question": fields}
@@ -126,7 +126,7 @@ def _of_line(line: str, given: "NewRun") -> "NewRun":
         raise ConfigError(f"unknown field {unknown[0]!r}; known are question, priority, key and tenant")
     texts = {name: values.get(name, "") for name in ("question", "key", "tenant")}
     priority = values.get("priority", given.priority)
-    if not all(isinstance(text, str) for text in texts.values()) or not isinstance(priority, int):
+    if not all(isinstance(text, str) for text in texts.values()) or type(priority) is not int:
         raise ConfigError("question, key and tenant are texts, and priority is a whole number")
     return replace(
         given,

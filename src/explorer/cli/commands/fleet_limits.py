@@ -63,6 +63,8 @@ def limit(*, options: LimitOptions = LIMIT) -> int:
 
 
 def _check(options: LimitOptions) -> None:
+    from explorer.fleet.names import check_name
+
     if options.per not in PERIODS:
         raise ConfigError(f"--per {options.per[:40]!r} is not allowed", hint=f"give one of {', '.join(PERIODS)}")
     if options.key and options.tenant is not None:
@@ -70,6 +72,7 @@ def _check(options: LimitOptions) -> None:
     if options.rate is not None and not options.key:
         raise ConfigError("a rate is for one provider key", hint="name it: --key VENDOR, for example --key anthropic")
 
+    check_name("tenant", options.tenant or "")
     if options.share is not None and options.tenant is None:
         raise ConfigError("a share is of one tenant", hint="name it: --tenant NAME")
     if options.share is not None and not 1 <= options.share <= MAX_SHARE:

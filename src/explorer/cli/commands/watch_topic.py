@@ -22,6 +22,8 @@ from explorer.schema.errors import ConfigError, ExplorerError
 from explorer.schema.network import VARIABLES as NETWORK_VARIABLES
 
 TopicName = Annotated[str, Parameter(help="The topic, as `watch-topic list` names it.")]
+STATE_CHARS = 60
+"""Of how a run ended, in a table; `show` has all of it."""
 NOT_KEPT = frozenset(
     {
         "output_format",
@@ -99,7 +101,7 @@ def list_topics(*, options: CommonOptions = COMMON) -> int:
                 topic.every,
                 _started_by(topic),
                 f"{last.began.astimezone():%Y-%m-%d %H:%M}" if last else "-",
-                _state(topic, last, topics),
+                one_line(_state(topic, last, topics), STATE_CHARS),
                 topic.question,
             )
             for topic, last in found
