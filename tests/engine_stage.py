@@ -13,7 +13,7 @@ from explorer.agents.budget import Budget
 from explorer.agents.decisions import ending
 from explorer.agents.loop import AgentContext, PromptPrefix
 from explorer.agents.policies import refuse_repetition
-from explorer.agents.tool_calls import Authorize, CallServices, Toolbox
+from explorer.agents.tool_calls import Authorize, CallServices
 from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import RunState
 from explorer.schema.events import (
@@ -60,6 +60,7 @@ from explorer.schema.messages import LLMClient, ToolSchema, Usage
 from explorer.schema.plan import AnswerState, Plan, PlanVerdict, QuestionAssessment, SubQuestion
 from explorer.schema.settings import Limits
 from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
+from explorer.schema.toolbox import Toolbox
 from explorer.testing import says
 from explorer.text.rendering import ModelText, without_marks
 from explorer.tools.files import file_tools

@@ -10,11 +10,12 @@ import pytest
 from pydantic import Field
 
 from engine_stage import Recorder, call_room, started
-from explorer.agents.tool_calls import Toolbox, execute_calls
+from explorer.agents.tool_calls import execute_calls
 from explorer.schema.errors import ToolError
 from explorer.schema.events import TurnTaken
 from explorer.schema.messages import JsonObject, ToolCall
 from explorer.schema.tool import Effect, SourceDraft, Tool, ToolContext, ToolResult, tool
+from explorer.schema.toolbox import Toolbox
 from explorer.testing import says
 from explorer.workspace.workspace import Workspace
 from sources.loopback import Ledger

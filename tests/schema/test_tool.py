@@ -8,11 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine_stage import Recorder, as_json, call_room, compare_with_golden, started, tools_over
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool
-from explorer.agents.tool_calls import Toolbox, execute_calls
+from explorer.agents.tool_calls import execute_calls
 from explorer.schema.errors import ToolError
 from explorer.schema.events import TurnTaken
 from explorer.schema.messages import JsonObject, ToolCall
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
+from explorer.schema.toolbox import Toolbox
 from explorer.testing import says
 from explorer.text.rendering import own
 from explorer.tools.finish import FinishTool

@@ -16,13 +16,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from explorer.agents.decisions import Decision, note
 from explorer.agents.result_schema import ResultSchema
 from explorer.agents.roles import Role
-from explorer.agents.tool_calls import INVALID, explained
 from explorer.journal.agent_state import RESULT, AgentState
 from explorer.schema.errors import ToolError
 from explorer.schema.events import AgentFinished
 from explorer.schema.messages import JsonObject, Results
 from explorer.schema.reasons import EndCause, NoteReason
 from explorer.schema.tool import Tool, ToolContext, ToolResult, schema_for_model
+from explorer.schema.toolbox import INVALID, explained
 from explorer.text.frontmatter import without_frontmatter
 from explorer.text.rendering import own
 from explorer.text.sanitize import single_line

@@ -34,7 +34,7 @@ from explorer.agents.roles import (
     tool_of,
 )
 from explorer.agents.run_rules import Model, RunRules, TeamContext
-from explorer.agents.tool_calls import CallServices, Toolbox
+from explorer.agents.tool_calls import CallServices
 from explorer.agents.user_stop import StoppableClient, StoppedError
 from explorer.journal.agent_state import AgentState
 from explorer.journal.context_size import LOAD_SKILL
@@ -43,6 +43,7 @@ from explorer.schema.errors import ConfigError, ModelError, ToolError
 from explorer.schema.events import ORCHESTRATOR, AgentContinued, AgentFinished, AgentStarted, RoleLoaded
 from explorer.schema.reasons import NoteReason
 from explorer.schema.tool import Tool, ToolResult
+from explorer.schema.toolbox import Toolbox
 from explorer.text.rendering import ModelText, code, codes, own, render
 
 

@@ -26,7 +26,6 @@ from mcp_types import (
 )
 from mcp_types import Tool as ToolOfProtocol
 
-from explorer.agents.tool_calls import Toolbox
 from explorer.mcp_server.facts import SCHEME
 from explorer.mcp_server.resources import read_resource, reports_after
 from explorer.mcp_server.tools import ServedCall, ServedTool, served_tools
@@ -35,6 +34,7 @@ from explorer.run.served import ServedRuns, in_words
 from explorer.schema.errors import ExplorerError, ToolError
 from explorer.schema.messages import ToolCall, repair_text
 from explorer.schema.tool import Effect
+from explorer.schema.toolbox import Toolbox
 from explorer.schema.version import __version__
 from explorer.text.sanitize import Redactor
 from explorer.workspace.workspace import Workspace
