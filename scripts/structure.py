@@ -1,6 +1,6 @@
 """Prints figures of the package's structure, of this checkout or next to those of an earlier commit.
 
-uv run python scripts/structure.py [--compare REV] [--json] [--names]
+uv run python scripts/structure.py [--compare REV] [--json] [--names] [--packages]
 """
 
 import argparse
@@ -28,6 +28,26 @@ EXTENSIONS = {
     "a setting": "max_outage",
 }
 """By extension point, a member: the files that name it, but for its own, are those that a further one has to change."""
+CORE = frozenset(
+    [
+        "cli",
+        "run",
+        "agents",
+        "tools",
+        "offline",
+        "observe",
+        "reports",
+        "sources",
+        "sandbox",
+        "documents",
+        "llm",
+        "journal",
+        "workspace",
+        "text",
+        "schema",
+    ]
+)
+"""The packages of the layout before there were extensions, MCP, a web page and a fleet."""
 NOT_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
@@ -103,6 +123,17 @@ def duplicates(trees: Mapping[str, ast.Module]) -> dict[str, list[str]]:
     return {name: modules for name, modules in sorted(defined.items()) if len(modules) > 1}
 
 
+def packages(root: Path) -> Iterator[tuple[str, int, int]]:
+    """Yield each top-level name with its modules and lines of code; then the sum of those in `CORE`."""
+    counted: defaultdict[str, list[int]] = defaultdict(list)
+    for module, path in sources(root).items():
+        counted[module.split(".")[0] or PACKAGE].append(code_lines(path.read_text(encoding="utf-8")))
+    for name, lines in sorted(counted.items()):
+        yield name, len(lines), sum(lines)
+    core = [lines for name, lines in counted.items() if name in CORE]
+    yield f"the {len(core)} of the core", sum(map(len, core)), sum(map(sum, core))
+
+
 def edges(trees: Mapping[str, ast.Module]) -> set[tuple[str, str]]:
     """Return which top-level name imports which other one."""
     pairs = {(module.split(".")[0], other) for module, tree in trees.items() for other in imported(tree)}
@@ -118,6 +149,7 @@ def figures(root: Path) -> dict[str, int]:
         "top-level names": len({module.split(".")[0] for module in trees} - {"", "__main__"}),
         "layers": layers(root),
         "edges between top-level names": len(edges(trees)),
+        "edges between those of the core": sum(set(pair) <= CORE for pair in edges(trees)),
         "modules": len(trees),
         "lines of code": sum(map(code_lines, texts.values())),
         "duplicate public class names": len(duplicates(trees)),
@@ -142,6 +174,7 @@ def main() -> None:
     parser.add_argument("--compare", metavar="REV", help="a commit: its figures are printed first")
     parser.add_argument("--json", action="store_true", help="for programs")
     parser.add_argument("--names", action="store_true", help="the duplicate class names, with their modules")
+    parser.add_argument("--packages", action="store_true", help="the modules and lines of code by top-level name")
     options = parser.parse_args()
     now = figures(ROOT)
     if options.json:
@@ -151,6 +184,9 @@ def main() -> None:
     for name, value in now.items():
         earlier = f"{before[name]:>7,} -> " if before else ""
         print(f"{name:<50}{earlier}{value:>7,}")
+    if options.packages:
+        for name, modules, lines in packages(ROOT):
+            print(f"{name:<50}{modules:>7,} modules {lines:>9,} lines")
     if options.names:
         trees = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in sources(ROOT).items()}
         for name, modules in duplicates(trees).items():
