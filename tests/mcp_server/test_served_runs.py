@@ -191,6 +191,23 @@ async def test_a_client_gains_nothing_beyond_the_workspace(tmp_path: Path) -> No
             assert rest.index(ORDER) < rest.index(f"<<end {rest[:16]}>>")
 
 
+async def test_names_without_end_are_told_in_short(tmp_path: Path) -> None:
+    """What is no run, call, resource or cursor is refused in a few words, however long it is."""
+    long = "a" * 300_000
+    async with connected(runs_in(tmp_path)) as client:
+        run = (await asked(client, "start_exploration", question="What do the ropes cost?"))["run_id"]
+        for arguments in ({"run_id": long}, {"run_id": run, "call": long}):
+            words = await refused(client, "decide_call", **{"call": "x", "decision": "deny"} | arguments)
+            assert len(words) < 600, len(words)
+        for cursor in (long, ".", "..", "a\0b", "../workspace"):
+            with pytest.raises(MCPError, match="did not give the cursor") as refusal:
+                await client.list_resources(cursor=cursor)
+            assert len(str(refusal.value)) < 600
+        with pytest.raises(MCPError, match="there is no resource") as refusal:
+            await client.read_resource(f"explorer://{long}")
+        assert len(str(refusal.value)) < 600
+
+
 async def test_tools_are_described_for_models_and_for_clients(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """What a client sees is the golden file: tools with schemas of arguments and results, and hints that fit."""
     async with connected(runs_in(tmp_path)) as client:

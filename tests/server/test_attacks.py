@@ -133,6 +133,19 @@ async def test_too_much_is_not_taken(tmp_path: Path) -> None:
         assert not list((tmp_path / "workspace").glob("*"))
 
 
+async def test_numbers_without_end_are_no_numbers(tmp_path: Path) -> None:
+    """`int` refuses some thousands of digits, with an error that nobody foresaw."""
+    async with browsing(tmp_path, GatedClient()) as browser:
+        run = await browser.ask("What is there?")
+        long = "9" * 5000
+        for path in (f"/runs/{run}/live", f"/api/runs/{run}/events"):
+            headers = {"last-event-id": long, "accept": "text/event-stream"}
+            async with browser.client.stream("GET", path, headers=headers) as answer:
+                assert answer.status_code == 200, path
+        for path in (f"/runs/{run}?at={long}", f"/?show={long}", f"/api/runs/{run}/events?after={long}"):
+            assert (await browser.get(path)).status_code == 400, path
+
+
 async def test_every_answer_binds_the_browser(tmp_path: Path) -> None:
     """No script but the server's own runs, no page of others frames it, nothing is guessed to be HTML."""
     await two_runs(tmp_path / "workspace")

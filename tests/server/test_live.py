@@ -226,4 +226,4 @@ def test_an_id_is_read_as_it_was_written(text: str, moment: Moment) -> None:
     """And what is no id is the beginning."""
     assert Moment.of(text) == moment
     assert str(moment) == text
-    assert {Moment.of(bad) for bad in ("", "x", "-1", "٣", "1e3")} <= {Moment(0), Moment(0, "1")}
+    assert {Moment.of(bad) for bad in ("", "x", "-1", "٣", "1e3", "9" * 5000)} <= {Moment(0), Moment(0, "1")}

@@ -6,7 +6,7 @@ from itertools import islice
 
 from explorer.mcp_server.facts import SCHEME, report_for_model, report_uri
 from explorer.run.finish import report_path
-from explorer.run.served import ServedRuns
+from explorer.run.served import RUN_NAME, SHOWN_CHARS, ServedRuns
 from explorer.schema.errors import ToolError
 from explorer.text.rendering import block, inline, own
 from explorer.workspace.source_store import stored_at
@@ -44,8 +44,8 @@ def reports_after(runs: ServedRuns, cursor: str) -> ReportListing:
     Raises:
         ToolError: It is no cursor of this server.
     """
-    if cursor and ("/" in cursor or not (runs.workspace / cursor).is_dir()):
-        raise ToolError(own("this server did not give the cursor {cursor}", cursor=cursor))
+    if cursor and not (RUN_NAME.fullmatch(cursor) and (runs.workspace / cursor).is_dir()):
+        raise ToolError(own("this server did not give the cursor {cursor}", cursor=inline(cursor, SHOWN_CHARS)))
     older = (run for run in runs.past() if not cursor or run.run_id < cursor)
     with_report = (run for run in older if report_path(run.folder) is not None)
     found = list(islice(with_report, PAGE + 1))
@@ -64,7 +64,7 @@ def read_resource(runs: ServedRuns, uri: str) -> str:
     """
     found = RESOURCE.fullmatch(uri)
     if found is None:
-        raise ToolError(own("there is no resource {uri}", uri=uri))
+        raise ToolError(own("there is no resource {uri}", uri=inline(uri, SHOWN_CHARS)))
     folder = runs.folder_of(found[1])
     if found[2] is not None:
         return block(Workspace(folder).read_text(stored_at(found[2])))

@@ -25,6 +25,7 @@ from explorer.schema.approvals import Approval, ApprovalRequest
 
 RETURNS_QUESTIONS = "2026-07-28"
 MAX_QUESTIONS = 8
+MAX_STATE_DIGITS = 9
 """Questions in one call of a tool: clients give up after ten."""
 MAX_REASON_CHARS = 1_000
 APPROVE, APPROVE_ALL, DENY = "approve", "approve_for_run", "deny"
@@ -72,7 +73,8 @@ class UserQuestions:
         self._context = context
         self._answers = asked.input_responses or {}
         state = asked.request_state or ""
-        self._count = int(state) if state.isascii() and state.isdigit() else 0
+        # A client sends it back: it may be anything.
+        self._count = int(state) if state.isascii() and state.isdigit() and len(state) <= MAX_STATE_DIGITS else 0
         self._clean = clean
 
     @property

@@ -38,6 +38,8 @@ SERVER_ENDED = "the server ended"
 RELEASE_S = 10.0
 """How long a session may take to release its run, after its end is on record."""
 LOOK_EVERY_S = 0.05
+SHOWN_CHARS = 120
+"""Of a name that a client sent, in the answer that there is nothing of that name."""
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 """A run's id, or the beginning of one: never a path."""
 
@@ -138,7 +140,8 @@ class ServedRuns:
         except ExplorerError as error:
             raise ToolError(in_words(error)) from error
         if folder is None or folder.is_symlink():
-            raise ToolError(own("{name} is not the id of a run; exploration_status lists all runs", name=name))
+            words: LiteralString = "{name} is not the id of a run; exploration_status lists all runs"
+            raise ToolError(own(words, name=inline(name, SHOWN_CHARS)))
         return folder
 
     def _named(self, name: str) -> Path:

@@ -13,6 +13,8 @@ from explorer.schema.events import AnyEvent
 from explorer.text.rendering import code, own
 
 DEFAULT_WAIT_S = 600.0
+SHOWN_CHARS = 120
+"""Of a call that a client names, in the answer that none of that name waits."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,9 @@ class WaitingCalls:
         """
         waiting = self._waiting.get(run_id)
         if waiting is None or waiting.answer.done() or waiting.request.call != call:
-            raise ToolError(own("no call {call} of run {id} waits for approval", call=code(call), id=code(run_id)))
+            raise ToolError(
+                own("no call {call} of run {id} waits for approval", call=code(call[:SHOWN_CHARS]), id=code(run_id))
+            )
         waiting.answer.set_result(approval)
         if not await waiting.recorded:
             raise ToolError(own("run {id} ended before it took the answer: its call was not made", id=code(run_id)))

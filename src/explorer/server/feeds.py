@@ -34,6 +34,8 @@ MAX_KEPT = 12
 HEAD, CALL, PLAN, TREE, FILES, REPORT_PART = "head", "call", "plan", "tree", "files", "report"
 AGENT = "agent:"
 ASKS = "-asks"
+MAX_DIGITS = 18
+"""Of a record's number: no journal has more, and `int` refuses some thousands."""
 PLAN_EVENTS = frozenset({"plan_proposed", "plan_decided", "round_assessed"})
 AsksOf = Callable[[str], ApprovalRequest | None]
 """Return the call of a run that waits for approval in this process, by the run's id."""
@@ -48,6 +50,11 @@ class AgentTally:
     sources: set[str] = field(default_factory=set[str])
 
 
+def record_number(text: str) -> int | None:
+    """Return the number of a record that a browser sent; None where it is none."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
+
+
 @dataclass(frozen=True)
 class Moment:
     """What of a run a browser has seen: the last record, and a status that no record says."""
@@ -59,7 +66,8 @@ class Moment:
     def of(cls, text: str) -> "Moment":
         """Read the id of an event, `40` or `40-unfinished`; anything else is the beginning."""
         number, _, status = text.partition("-")
-        return cls(int(number), status) if number.isascii() and number.isdecimal() else cls()
+        seq = record_number(number)
+        return cls() if seq is None else cls(seq, status)
 
     def __str__(self) -> str:
         """Return the id of an event."""

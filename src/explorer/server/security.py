@@ -22,6 +22,7 @@ COOKIE = "explorer_token"
 """The beginning of the cookie's name; the port follows, since browsers send a cookie to all ports of a host."""
 TOKEN = "token"  # noqa: S105 - the name of a parameter
 MAX_BODY_BYTES = 24_000_000
+MAX_LENGTH_DIGITS = 18
 """The size of a request: some files with a question."""
 MIN_TOKEN_CHARS = 16
 LOCAL_NAMES = frozenset({"localhost"})
@@ -127,7 +128,7 @@ class RequestGuard:
         if scope["method"] not in READING and not _is_from_here(headers):
             return refusal(scope, 403, "The request comes from another site.", "open the page itself, and try again")
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
+        if not length.isdecimal() or len(length) > MAX_LENGTH_DIGITS or int(length) > MAX_BODY_BYTES:
             return refusal(scope, 413, f"More than {MAX_BODY_BYTES // 1_000_000} MB are not taken.", "send less")
         return None
 

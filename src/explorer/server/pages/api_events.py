@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 
 from explorer.journal.listing import RUNNING
 from explorer.schema.events import JournalRecord
-from explorer.server.feeds import RunFeed
+from explorer.server.feeds import RunFeed, record_number
 from explorer.server.json_models import EventsAnswer
 from explorer.server.json_routes import json_line, json_router
 from explorer.server.live import KEEP_ALIVE_S, LIVE
@@ -48,8 +48,8 @@ async def show_events(  # noqa: PLR0913, PLR0917 - the parameters of a request
     feed = await site.feed(run_id)
     if LIVE not in accept:
         return await _page(site, feed, after, limit)
-    is_number = last_event_id.isascii() and last_event_id.isdecimal()
-    seen = int(last_event_id) if is_number else after
+    number = record_number(last_event_id)
+    seen = after if number is None else number
     if not follow and _is_over(feed, seen):
         # A browser connects again whenever a stream ends, unless it is answered so.
         return Response(status_code=NO_MORE)
