@@ -124,17 +124,20 @@ async def follow_run(
                 if not await feed.after(seen, KEEP_ALIVE_S):
                     yield ": still here\n\n"
                     continue
-                before, seen = seen, feed.moment
-                yield event(seen, await feed.steady(partial(_changes, site, feed, before)))
+                seen, html = await feed.steady(partial(_changes, site, feed, seen))
+                yield event(seen, html)
                 await asyncio.sleep(AT_MOST_EVERY_S)
 
     return StreamingResponse(events(), media_type=LIVE, headers={"x-accel-buffering": "no"})
 
 
-def _changes(site: WebSite, feed: RunFeed, seen: Moment) -> str:
-    """Return the parts of the page that changed, each with the element that it replaces."""
+def _changes(site: WebSite, feed: RunFeed, seen: Moment) -> tuple[Moment, str]:
+    """Return the moment that is shown, and the parts of the page that changed, each with the element it replaces.
+
+    Both at once: a later moment than that of the parts would miss something, an earlier one would send it again.
+    """
     parts = list(dict.fromkeys([HEAD, CALL, *feed.run.since(seen.seq)]))
-    return "".join(_partial(site, feed, part) for part in parts)
+    return feed.moment, "".join(_partial(site, feed, part) for part in parts)
 
 
 def _partial(site: WebSite, feed: RunFeed, part: str) -> str:
