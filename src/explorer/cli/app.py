@@ -121,7 +121,7 @@ def list_queue(
     ] = False,
     options: QueueOptions = QUEUE,
 ) -> int:
-    """List the runs of the fleet's queue: those that wait, are at work, failed or are parked."""
+    """List the runs of the fleet's queue: those that wait, are at work or undecided, failed or are parked."""
     from explorer.cli.commands.fleet import show_queue  # noqa: PLC0415 - as above
 
     return show_queue(is_all=is_all, options=options)

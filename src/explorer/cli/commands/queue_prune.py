@@ -19,7 +19,7 @@ def prune(
         str, Parameter(name="--older-than", metavar="AGE", help="Age of a run's end: 12h, 30d, 8w.")
     ] = DEFAULT_AGE,
     failed: Annotated[
-        bool, Parameter(name="--failed", negative="", help="Also runs that failed or are parked.")
+        bool, Parameter(name="--failed", negative="", help="Also runs that failed, are parked or undecided.")
     ] = False,
     dry_run: Annotated[bool, Parameter(name="--dry-run", negative="", help="Only say what would be removed.")] = False,
     options: QueueOptions = QUEUE,
