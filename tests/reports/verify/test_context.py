@@ -269,12 +269,19 @@ def test_the_sets_about_real_texts_are_whole(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "least_found", "most_alarms"),
-    [("dev", 0.9, 0.05), ("hard", 0.72, 0.05), ("heldout", 0.8, 0.1), ("realdev", 0.7, 0.05), ("real", 0.55, 0.15)],
+    [
+        ("dev", 0.9, 0.05),
+        ("hard", 0.72, 0.05),
+        ("heldout", 0.8, 0.1),
+        ("realdev", 0.75, 0.06),
+        ("real", 0.65, 0.09),
+        ("unseen", 0.5, 0.22),
+    ],
 )
 def test_the_shares_of_the_sets(name: str, least_found: float, most_alarms: float) -> None:
     """The check does not fall behind the shares that docs/citation_check.md gives."""
     bench = _bench()
-    if name in {"realdev", "real"} and not bench.DATA.is_dir():
+    if name in {"realdev", "real", "unseen"} and not bench.DATA.is_dir():
         pytest.skip(f"recordings are not here: {bench.DATA}")
     *_, false, true = bench.rows(bench.answers(name))
     assert false.alarms >= least_found * false.n

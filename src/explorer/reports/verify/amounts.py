@@ -11,9 +11,18 @@ from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.numerals import MEASURES, POINTS_OF_PERCENT, Measure
 from explorer.reports.verify.plain import words
 
-_ABOUT = "about|around|roughly|approximately|approx\\.?|circa|ca\\.|some|an estimated|estimated|or so|close to"
-_UNDER = "nearly|almost|close to|just under|just below|under|below|less than|fewer than|up to|approaching"
-_OVER = "more than|over|above|exceed(?:s|ed|ing)?|upwards of|at least|just over|north of|well over|beyond"
+_ABOUT = (
+    "about|around|roughly|approximately|approx\\.?|circa|ca\\.|some|an estimated|estimated|or so|close to"
+    "|rund|etwa|ungefähr|environ"
+)
+_UNDER = (
+    "nearly|almost|close to|just under|just below|under|below|less than|fewer than|up to|approaching"
+    "|knapp|fast|beinahe|unter|weniger als|presque|moins de|près de"
+)
+_OVER = (
+    "more than|over|above|exceed(?:s|ed|ing)?|upwards of|at least|just over|north of|well over|beyond"
+    "|mehr als|über|gut|plus de"
+)
 _ARTICLE = "(?: an?| the)? ?$"
 ABOUT = re.compile(rf"(?:\b(?:{_ABOUT})|~|≈|大约|大概|约为|约|近乎|左右){_ARTICLE}", re.IGNORECASE)
 UNDER = re.compile(rf"(?:\b(?:{_UNDER})|<|将近|接近|近|不到|不足|低于|少于){_ARTICLE}", re.IGNORECASE)
@@ -21,6 +30,7 @@ OVER = re.compile(rf"(?:\b(?:{_OVER})|>|超过|逾|超|高于|多于|不少于|�
 ABOUT_BEHIND = re.compile(r" ?(?:左右|上下|or so\b|-?ish\b)")
 OVER_BEHIND = re.compile(r"\+|余|多(?=[名个家人台万亿次条年天])| or more\b| plus\b")
 ABOUT_SHARE = Fraction(5, 100)
+UNDER_SHARE = Fraction(8, 100)
 OVER_SHARE = Fraction(10, 100)
 BEFORE_CHARS = 26
 MAX_PLACES = 6
@@ -33,7 +43,7 @@ def bounds(claimed: Quantity, text: str) -> tuple[Fraction, Fraction] | None:
     before = text[max(0, claimed.start - BEFORE_CHARS) : claimed.start]
     value = max(claimed.values)
     if UNDER.search(before):
-        return value * (1 - ABOUT_SHARE), value
+        return value * (1 - UNDER_SHARE), value
     if OVER.search(before) or OVER_BEHIND.match(text, claimed.end) or "多" in claimed.text or "余" in claimed.text:
         return value, value * (1 + OVER_SHARE)
     if ABOUT.search(before) or ABOUT_BEHIND.match(text, claimed.end):
@@ -43,16 +53,19 @@ def bounds(claimed: Quantity, text: str) -> tuple[Fraction, Fraction] | None:
 
 def rounded(claimed: Quantity, text: str, indexed: IndexedSource) -> Iterator[Quantity]:
     """Yield the source's numbers that may be meant by a rounded one: it is rounder than they are, and close."""
+    value = max(claimed.values)
+    digits, place = _roundness(value)
     between = bounds(claimed, text)
+    if between is None and claimed.scale > 1 and digits > 1:  # 4.4 billion for 4,380 million is rounding
+        between = value - place / 2, value + place / 2
     if between is None:
         return
     low, high = between
-    value = max(claimed.values)
-    digits, place = _roundness(value)
     for known, one in indexed.in_order[bisect_left(indexed.in_order, low, key=lambda pair: pair[0]) :]:
         if known > high:
             return
-        if abs(known - value) <= place and _roundness(known)[0] > digits:
+        is_rounder = _roundness(known)[0] > digits or claimed.is_word
+        if abs(known - value) <= place and is_rounder:
             yield one
 
 
@@ -146,8 +159,14 @@ def is_converted(claimed: Quantity, text: str, there: Quantity) -> bool:
         return False
     if {MEASURES.get(one.unit, NO_MEASURE).of for one in (claimed, there)} == {"time", "months"}:
         return abs(value - known) <= MONTHS_SLACK * value
-    slack = ABOUT_SHARE if bounds(claimed, text) else CONVERTED_SLACK
-    return abs(value - known) <= min(slack * value, max(_roundness(value)[1], slack * value / 5))
+    digits, place = _roundness(value)
+    if abs(value - known) <= place / 2 and (digits > 1 or bounds(claimed, text)):
+        return True
+    between = bounds(claimed, text)
+    if between and between[0] <= known <= between[1]:
+        return True
+    slack = ABOUT_SHARE if between else CONVERTED_SLACK
+    return abs(value - known) <= min(slack * value, max(place, slack * value / 5))
 
 
 def _measure(unit: str) -> Measure | None:

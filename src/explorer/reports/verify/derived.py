@@ -7,13 +7,11 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from fractions import Fraction
-from itertools import combinations
 from typing import Protocol
 
 from explorer.reports.verify.figures import Quantity
 from explorer.reports.verify.indexed_source import IndexedSource
-from explorer.reports.verify.numerals import MEASURES, PERCENT, POINTS_OF_PERCENT
-from explorer.reports.verify.terms import terms_of
+from explorer.reports.verify.numerals import MEASURES, PERCENT
 
 OWN_COUNT = "a count of the writer's own"
 OF_READ = "a count of what was read"
@@ -55,6 +53,7 @@ OF_SET = re.compile(
     r"^ of (?:the|these|those|its|their|[\w'-]+'s) [a-z]+ [a-z]+|\bof (?:the|these|those|its|their|[\w'-]+'s) $"
 )
 """`the largest of the three parks`: a set that the reader knows, counted by the writer."""
+THE_TWO = re.compile(r"\b(?:the|these|those|both|its|their) $", re.IGNORECASE)
 NO_NOUN_BEHIND = re.compile(r"\s*(?:[.,;:!?)]|$)")
 RANK_BEFORE = re.compile(
     r"(?:\b(?:top|rank(?:ed|s|ing)?(?: at)?|no\.?|nr\.?|place|position|part|step|point|item|section|reason"
@@ -118,7 +117,8 @@ def own_count(one: Quantity, text: str) -> str:
         return ""
     rest = text[one.end - (len(one.unit) if one.unit and one.is_word else 0) :][:60]
     is_of_those = one.is_word and OF_THOSE_NAMED.search(before) and NO_NOUN_BEHIND.match(behind)
-    is_known_set = one.is_word and (OF_SET.search(before) or OF_SET.match(behind))
+    is_pair = one.is_word and value == PAIR and THE_TWO.search(before)
+    is_known_set = is_pair or (one.is_word and (OF_SET.search(before) or OF_SET.match(behind)))
     is_counted = (
         is_of_those or is_known_set or COUNTS.match(" " + rest.lstrip(" -")) or COUNTS_HERE.match(rest.lstrip())
     )
@@ -189,77 +189,6 @@ def part_of_whole(one: Quantity, beside: Sequence[Quantity], indexed: IndexedSou
             is_part = part.is_share and max(one.values) == max(whole.values) * max(part.values) / 100
             if is_part and one.unit in {"", whole.unit}:
                 return f"worked out from {whole.text} and {part.text}"
-    return ""
-
-
-MAX_ALIKE = 8
-"""Figures of one unit in a source; of more, those count whose words are the sentence's."""
-MAX_POOL = 14
-LEAST_DIGITS = 2
-"""Fewest digits of a number worked out from many figures; a shorter one could come out by chance."""
-FEW_ALIKE = 5
-LONG_DIGITS = 3
-RATIO_SHARE = Fraction(5, 100)
-DERIVED = re.compile(
-    r"\b(?:than|more|less|fewer|ahead|behind|difference|gap|places|totals?|altogether|together|sum|combined|both|makes"
-    r"|climb\w*|rose|fell|gain\w*|lost|dropp\w*|higher|lower|between|mehr|weniger|zusammen|insgesamt|plus|moins|total)\b"
-    r"|[多少差]|合[计計]|一共|共计"
-)
-"""Words of a sum or a difference; a shorter figure without one is none."""
-
-
-def _is_telling(value: Fraction, text: str, figures: int) -> bool:
-    """Return whether a number is hardly the sum or the difference of two of so many figures by chance."""
-    digits = len(str(value.numerator).strip("0")) if value.denominator == 1 else LEAST_DIGITS
-    is_derived = digits >= LONG_DIGITS or DERIVED.search(text) is not None
-    return is_derived and figures <= MAX_POOL and (digits >= LEAST_DIGITS or figures <= FEW_ALIKE)
-
-
-def from_source(one: Quantity, text: str, indexed: IndexedSource) -> str:
-    """Return how a number is worked out from two of a source's: sum, difference, ratio, part; empty when it is not.
-
-    The two have to be said of what the sentence speaks of, unless the source has few figures of their unit.
-    """
-    is_ratio = MEASURES.get(one.unit, MEASURES["s"]).of == "times"
-    unit = PERCENT if one.unit == POINTS_OF_PERCENT else one.unit
-    pool = [other for other in indexed.quantities if (is_ratio or other.unit == unit) and not other.is_share]
-    pool = pool if len(pool) <= MAX_ALIKE else _spoken_of(pool, text, indexed)
-    # The difference of two percentages is given in points.
-    if one.unit == PERCENT or (one.is_word and not is_ratio):
-        return ""
-    if is_ratio or _is_telling(max(one.values), text, len(pool)):
-        for first, second in combinations(pool[:MAX_POOL], PAIR):
-            if first.unit == second.unit and _is_of_two(one, first, second, is_ratio=is_ratio):
-                return f"worked out from {first.text} and {second.text} of {indexed.source.id}"
-    return _part_there(one, indexed)
-
-
-def _spoken_of(pool: Sequence[Quantity], text: str, indexed: IndexedSource) -> list[Quantity]:
-    """Return the figures whose clauses share most words with a sentence, each value once."""
-    words = terms_of(text).words
-    shared = [(len(words & indexed.passages.said_of(other.start, other.end).words), other) for other in pool]
-    best = max((count for count, _ in shared), default=0)
-    return list({max(other.values): other for count, other in shared if count and count == best}.values())
-
-
-def _is_of_two(one: Quantity, first: Quantity, second: Quantity, *, is_ratio: bool) -> bool:
-    larger, smaller = sorted((max(first.values), max(second.values)), reverse=True)
-    value = max(one.values)
-    if is_ratio:
-        return smaller > 0 and abs(value - larger / smaller) <= RATIO_SHARE * value
-    return any(_equals(value / one.scale, known / one.scale, one) for known in (larger + smaller, larger - smaller))
-
-
-def _part_there(one: Quantity, indexed: IndexedSource) -> str:
-    """Return how a number is the percentage that a sentence of the source gives of another number of it."""
-    there, value = indexed.passages, max(one.values)
-    for share in indexed.quantities:
-        if share.unit != PERCENT or not max(share.values):
-            continue
-        whole = value * 100 / max(share.values)
-        for other in indexed.by_value.get(whole, ()):
-            if other.unit == one.unit and there.number_at(other.start) == there.number_at(share.start):
-                return f"worked out from {share.text} and {other.text} of {indexed.source.id}"
     return ""
 
 

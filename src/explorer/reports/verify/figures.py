@@ -18,6 +18,7 @@ from explorer.reports.verify.numerals import (
     CURRENCY_SIGNS,
     CURRENCY_WORDS,
     FIGURES,
+    GROUPED_BY_DOTS,
     LETTER_SCALES,
     MEASURES,
     PERCENT,
@@ -32,7 +33,7 @@ from explorer.reports.verify.numerals import (
     word_value,
 )
 from explorer.reports.verify.plain import words
-from explorer.reports.verify.shares import WrittenShare, shares
+from explorer.reports.verify.shares import WrittenShare, more_numbers, shares
 
 SIGN_CHARS = 5
 FILLER = "\ufffc"
@@ -96,13 +97,13 @@ PERIODS = {
     "周": "week", "月": "month", "年": "year",
     "人": "person",
 }  # fmt: skip
-BETWEEN = re.compile(r" ?(?:-|to|through|至|到|\.\.) ?(?:[$€£¥]|US\$)?")
+BETWEEN = re.compile(r" ?(?:-|to|through|by|至|到|\.\.) ?(?:[$€£¥]|US\$)?")
 """Between the ends of a range."""
 ONE_AND = re.compile(rf"\ban?(?= (?:year|week|day|hour|minute|foot) and (?:\d|(?:{'|'.join(SMALL_NUMBERS)})\b))")
 JOINED = re.compile(r",? ?(?:and |und |et )?")
 """Between the parts of a number in two units."""
 PARTS_OF_HUNDRED = re.compile(r"百分之(?=[\d零\u3007一二两三四五六七八九十])")
-TENTHS = re.compile(r"([一二两三四五六七八九])成(?![为為员員功本果立长熟人就交都])")
+TENTHS = re.compile(r"([一二两三四五六七八九])成([一二三四五六七八九]?)(?![为為员員功本果立长熟人就交都])")
 
 
 def quantities(text: str, *, is_dotted: bool = False) -> list[Quantity]:
@@ -193,6 +194,8 @@ def _kind(unit: str, *, is_money: bool) -> Kind:
 def _words(text: str) -> Iterator[Quantity]:
     for match in ONE_AND.finditer(text):
         yield replace(measured(text, *match.span(), (Fraction(1),)), is_word=True)
+    for start, end, value in more_numbers(text):
+        yield replace(measured(text, start, end, (value,)), is_word=True)
     for match in WORDS.finditer(text):
         yield replace(measured(text, *match.span(), (word_value(match[0]),)), is_word=True)
     if not text.isascii():
@@ -209,7 +212,7 @@ def _part(text: str, one: WrittenShare) -> Quantity:
 def _tenths(text: str) -> Iterator[Quantity]:
     """三成: thirty per cent."""
     for match in TENTHS.finditer(text):
-        value = Fraction(10 * CHINESE_DIGITS[match[1]])
+        value = Fraction(10 * CHINESE_DIGITS[match[1]] + CHINESE_DIGITS.get(match[2], 0))
         yield Quantity(match.start(), match.end(), match[0], "percentage", (value,), "%")
 
 
@@ -321,6 +324,8 @@ def versions(text: str) -> Iterator[tuple[Named, str]]:
     """Versions that are marked as such or have three parts, each with its figures alone."""
     for pattern in (MARKED_VERSION, DOTTED_VERSION):
         for found in pattern.finditer(text):
+            if pattern is DOTTED_VERSION and GROUPED_BY_DOTS.fullmatch(found[0]):
+                continue  # 1.948.211 is a number
             yield Named(found.start(), found.end(), found[0].strip()), found[1]
 
 
@@ -370,6 +375,9 @@ def _ends_name(text: str, end: int) -> bool:
     return end > 0 and (following[:1] not in ALNUM or (following[:1] == "s" and following[1:] not in LATIN))
 
 
+BARE_YEAR = re.compile(r"\d{4}")
+OF_YEARS = frozenset(["time", "months", "points", "comments", "times", "degrees"])
+"""What a year may stand before without being a number of it."""
 RATIO = re.compile(r"(?<![\d:.])\d{1,4}:\d{1,4}(?![\d:])")
 
 
@@ -390,7 +398,7 @@ def figures(text: str, *, is_dotted: bool = False) -> Figures:
     # Dates and times may be written like a name: 10Aug2026, 2026-08-10T09:12.
     shown = [one for one in names(text) if not (ZONE.fullmatch(one.text) or re.match(r"\d{4}-\d\d", one.text))]
     text = _without(text, ((one.start, one.end) for one in shown))
-    days = list(dates(text))
+    days = [one for one in dates(text) if not _is_measured(text, one)]
     text = _without(text, ((one.start, one.end) for one in days))
     hours = [(Named(start, end, text[start:end]), clock) for start, end, clock in times(text)]
     hours += [
@@ -404,6 +412,13 @@ def figures(text: str, *, is_dotted: bool = False) -> Figures:
     return Figures(
         tuple(days), tuple(hours), tuple(releases), tuple(shown), tuple(quantities(text, is_dotted=is_dotted))
     )
+
+
+def _is_measured(text: str, one: Dated) -> bool:
+    """Return whether what looks like a year is a number of something: `1500 MHz`."""
+    found = MEASURE.match(text, one.end) if BARE_YEAR.fullmatch(text[one.start : one.end]) else None
+    is_unit = found is not None and not (found[1] and found[2] in CLOSE_ONLY)
+    return is_unit and MEASURES[found[2]].of not in OF_YEARS if found else False
 
 
 def _apart(found: list[tuple[Named, str]]) -> list[tuple[Named, str]]:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from explorer.reports.verify.amounts import Places, counts_there, has_amount, instead
+from explorer.reports.verify.amounts import Places, counts_there, has_amount, instead, is_converted
+from explorer.reports.verify.arithmetic import follows_from
 from explorer.reports.verify.calendar_dates import Day, fits, utc_minutes
 from explorer.reports.verify.claims import FAULTS, Finding, Kind, Verdict
 from explorer.reports.verify.context import (
@@ -18,7 +19,6 @@ from explorer.reports.verify.context import (
 from explorer.reports.verify.derived import (
     COUNTED,
     RANKS,
-    from_source,
     is_rank,
     own_count,
     part_of_whole,
@@ -36,8 +36,8 @@ from explorer.reports.verify.figures import (
     release,
     wholes,
 )
-from explorer.reports.verify.indexed_source import ZONE_CHARS, IndexedSource
-from explorer.reports.verify.passages import Figure, figure_of, is_label
+from explorer.reports.verify.indexed_source import DOTTED_LANGUAGES, ZONE_CHARS, IndexedSource
+from explorer.reports.verify.passages import Figure, figure_of, is_label, language_of
 from explorer.reports.verify.plain import plain, words
 from explorer.reports.verify.quotations import has_quote, is_translated, likeness
 from explorer.reports.verify.reported import report_conflict
@@ -85,7 +85,8 @@ def parts(sentence: Sentence) -> Iterator[SentencePart]:
     for stretch, is_tail in ((text[: sentence.tail], False), (text[sentence.tail :], True)):
         if stretch.strip():
             clear = plain(stretch)
-            yield SentencePart(clear, figures(clear), is_tail)
+            is_dotted = language_of(clear) in DOTTED_LANGUAGES
+            yield SentencePart(clear, figures(clear, is_dotted=is_dotted), is_tail)
 
 
 def part_of(quote: str) -> SentencePart:
@@ -354,7 +355,8 @@ def _absent(one: Quantity, part: SentencePart, cited: Cited, known: Sequence[Qua
     clocks, years = [clock for _, clock in part.figures.times], {dated.day.year for dated in part.figures.dates}
     why = own_count(one, part.text) or worked_out(one, known, clocks, sorted(years - {0}))
     why = why or next((why for indexed in cited.all if (why := part_of_whole(one, known, indexed))), "")
-    why = why or next((why for indexed in cited.all if (why := from_source(one, part.text, indexed))), "")
+    why = why or next((why for indexed in cited.all if (why := follows_from(one, part.text, indexed, known))), "")
+    why = why or next((f"the same as {other.text}" for other in known if is_converted(one, part.text, other)), "")
     if why:
         return unchecked(one.kind, one.text, why, is_own=True)
     for indexed in cited.all:
@@ -388,6 +390,10 @@ MAX_AROUND = 200
 """The places of a figure whose words are read for what the statement is about; of more, the others add nothing."""
 
 
+WORKED_OUT = "worked out"
+"""Begins the reason of a figure that follows from others; its sentence need not go the same way round as they do."""
+
+
 def _in_context(part: SentencePart, answers: list[LookupOutcome], cited: Cited) -> list[LookupOutcome]:
     """Look whether what was found is said of the same in the sources, and the same way round."""
     claim = claim_text(part.text, part.figures)
@@ -396,7 +402,8 @@ def _in_context(part: SentencePart, answers: list[LookupOutcome], cited: Cited) 
         found = [place for answer in answers for place in answer.places[:MAX_AROUND]]
         places = [indexed.passages.said_of(one.start, one.end).own for indexed, one in found]
         around = frozenset[str]().union(*places) if places else None
-        against = statement_conflict(claim, cited.all, around)
+        is_reworded = any(answer.finding.reason.startswith(WORKED_OUT) for answer in answers)
+        against = None if is_reworded else statement_conflict(claim, cited.all, around)
         against = against or _reported_otherwise(claim, cited)
         if against is not None:
             checked.append(elsewhere("statement", " ".join(part.text.split()), *against))

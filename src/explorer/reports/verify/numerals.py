@@ -63,7 +63,7 @@ class Measure(NamedTuple):
     size: Fraction
 
 
-_MEASURES: Mapping[str, Mapping[str, int]] = {
+_MEASURES: Mapping[str, Mapping[str, int | str]] = {
     "time": {
         "ns nanosecond nanoseconds": 1,
         "µs us μs microsecond microseconds 微秒": 10**3,
@@ -118,6 +118,7 @@ _MEASURES: Mapping[str, Mapping[str, int]] = {
         "acre acres": 4_047,
         "km^2 km2 square_kilometres square_kilometers Quadratkilometer kilomètres_carrés 平方公里": 10**6,
         "square_miles": 2_589_988,
+        "square_feet square_foot sq_ft sqft": "0.09290304",
     },
     "speed": {
         "mm/s": 3_600,
@@ -158,6 +159,7 @@ _MEASURES: Mapping[str, Mapping[str, int]] = {
     "volume": {
         "ml milliliters millilitres 毫升": 1,
         "cl centilitres centiliters": 10,
+        "gallon gallons gal": 3_785,
         "litre litres liter liters Liter Litern litros L 升": 10**3,
         "m^3 m3 cubic_metres cubic_meters cubic_metre Kubikmeter Kubikmetern mètres_cubes 立方米": 10**6,
     },
@@ -165,10 +167,10 @@ _MEASURES: Mapping[str, Mapping[str, int]] = {
         "° degrees degree Grad degrés 度": 1,
     },
     "celsius": {
-        "°C degrees_Celsius Grad_Celsius 摄氏度": 1,
+        "°C degrees_Celsius degree_Celsius Celsius celsius Grad_Celsius 摄氏度 度C": 1,
     },
     "fahrenheit": {
-        "°F degrees_Fahrenheit 华氏度": 1,
+        "°F degrees_Fahrenheit degree_Fahrenheit Fahrenheit fahrenheit 华氏度": 1,
     },
     "volts": {
         "V volt volts 伏": 1,
@@ -192,7 +194,7 @@ MEASURES: Mapping[str, Measure] = {
     for word in names.split()
 }
 """Units by their spelling, which separates MB from Mb."""
-CLOSE_ONLY = frozenset(["x", "X", "V", "W", "°", "g", "s", "m", "L", "mi"])
+CLOSE_ONLY = frozenset(["x", "X", "V", "W", "°", "g", "s", "m", "L"])
 """Read as a unit only when it is directly after its figure: `5x`, not `5 x 3`."""
 
 _SMALL_NUMBERS = (

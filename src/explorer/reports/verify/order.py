@@ -12,9 +12,10 @@ Groups = Sequence[tuple[int, frozenset[str]]]
 THAN = re.compile(r"^(?P<left>.*)\b(?P<than>than|als)\b(?P<right>[^.,;:()]*)", re.DOTALL)
 PASSIVE = re.compile(r"\b(?:by|von|durch)(?: the| d\w\w)?\s*$")
 MUTUAL = re.compile(
-    r"[.;]|\b(?:and|or|und|oder|with|mit|between|zwischen|for|versus|met|meets?|married|like|says?|said|which|who)\b"
+    r"[.;]|\b(?:is|are|was|were|ist|war)(?=\s*$)|\b(?:and|or|und|oder|with|mit|between|zwischen|for|versus|met|meets?|married|like|says?|said|which|who)\b"
 )
 """Words between two names that part them, or that tie both of them to each other."""
+FROM = re.compile(r"\b(?:from|von|aus)(?: the| an?| d\w\w)?\s*$")
 MAX_CHARS = 600
 """A longer sentence is a list, whose names are in many orders."""
 FEW = 4
@@ -32,7 +33,9 @@ def is_turned(text: str, mine: Groups, sentence: str, its: Groups) -> bool:
     """
     if len(text) > MAX_CHARS:
         return False
-    return _other_doer(text, mine, sentence, its) or _other_side(text, sentence)
+    return (
+        _other_doer(text, mine, sentence, its) or _other_way(text, mine, sentence, its) or _other_side(text, sentence)
+    )
 
 
 def _other_doer(text: str, mine: Groups, sentence: str, its: Groups) -> bool:
@@ -54,6 +57,18 @@ def _same_deed(mine: str, its: str, names: frozenset[str]) -> bool:
         return False
     shared = (terms_of(mine).words & terms_of(its).words) - names
     return bool(shared) and not polarity(mine).contradicts(polarity(its))
+
+
+def _other_way(text: str, mine: Groups, sentence: str, its: Groups) -> bool:
+    """Return whether both go from one to another, and the other one begins elsewhere with the same names."""
+    ours, theirs = (_begun(one, names) for one, names in ((text, mine), (sentence, its)))
+    everyone = frozenset[str]().union(*(names for _, names in its))
+    return bool(ours and theirs and not ours & theirs and ours <= everyone)
+
+
+def _begun(text: str, groups: Groups) -> frozenset[str]:
+    """Return the names behind `from`."""
+    return frozenset[str]().union(*(names for place, names in groups if FROM.search(text[:place])))
 
 
 def _other_side(text: str, sentence: str) -> bool:

@@ -141,7 +141,7 @@ class Passages:
             has_names: Whether capital letters show names; in German, all nouns have them.
         """
         self.text = text
-        self._has_names = has_names
+        self.has_names = has_names
         self._starts = _sentence_starts(text)
         self.figures = sorted([*_amounts(text, figures), *_times(figures), *_nobodies(text)])
         self._figure_starts = [one.start for one in self.figures]
@@ -180,7 +180,7 @@ class Passages:
     @cached_property
     def known_names(self) -> frozenset[str]:
         """Words that have a capital letter within a sentence."""
-        if not self._has_names:
+        if not self.has_names:
             return german_names(self.text)
         return frozenset(key(found) for found in INNER_NAME.findall(self.text)) | self._first_names()
 
@@ -305,12 +305,19 @@ class Passages:
 
     def _line_head(self, number: int) -> TermSet | None:
         """Return the line that names what the lines below it are about: the product over its price."""
+        words, names = frozenset[str](), frozenset[str]()
+        begun = {self._first_word(number)}
         for earlier in range(number - 1, max(-1, number - 1 - MAX_LINES), -1):
-            if not self.is_line(earlier) or LABEL_COLON.match(self.text, *self.span(earlier)):
-                return None
-            if self._names_one(earlier):
-                return self.terms[earlier]
-        return None
+            first = self._first_word(earlier)
+            if not self.is_line(earlier) or (names and first in begun):
+                break
+            if not LABEL_COLON.match(self.text, *self.span(earlier)) and self._names_one(earlier):
+                begun.add(first)
+                words, names = words | self.terms[earlier].words, names | self.terms[earlier].names
+        return TermSet(words, names) if names else None
+
+    def _first_word(self, number: int) -> str:
+        return next(iter(self.sentence(number).split()), "")
 
     def lines_under(self, number: int) -> Iterable[int]:
         """Return the lines that a line without figures may be the head of."""
@@ -326,7 +333,10 @@ class Passages:
 
     def _names_one(self, number: int) -> bool:
         """Return whether a sentence has a name that few others have."""
-        return any(len(self.index[name]) <= MAX_HEADS for name in self.terms[number].names)
+        names = self.terms[number].names
+        if self.is_line(number) and self.figures_in(*self.span(number)):  # `Rating 4.6` names nothing
+            names -= {key(self._first_word(number))}
+        return bool(names) and any(len(self.index[one]) <= MAX_HEADS for one in self.terms[number].words)
 
     def named_from(self, number: int, start: int) -> int:
         """Return where the clauses of a sentence begin that name whom the text from a place on is about."""
@@ -415,7 +425,8 @@ def _times(figures: Figures) -> Iterable[Figure]:
 
 _COMMONEST = {
     "en": "the of and to is in that was with are have from by at for it on were has a an this but not as be will than",
-    "de": "der die das und ist nicht mit von den dem ein eine im auf für sich sagte als",
+    "de": "der die das und ist nicht mit von den dem ein eine im auf für sich sagte als um zu des bei aus wird wurde"
+    " hat hatte war waren wurden werden sind nach jedes jahr prozent aber nur",
     "fr": "le la les des du et est dans une un en que qui sur par pour au a ont",
     "es": "el los las y es en que una del por con para se su al fue",
 }

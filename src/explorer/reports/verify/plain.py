@@ -31,8 +31,16 @@ SAME = str.maketrans(
 MIXED = re.compile(r"(?<![\d.,/])(\d{1,4})[ -]([1-9]\d?)/(2|3|4|5|6|8|16|32)(?![\d/])")
 """A whole number and a part: 57 5/8."""
 INCH_SIGN = re.compile(r'(?<=\d\.\d)"|(?<=\d\.\d\d)"|(?<=\d\.\d{3})"|(?<=\d) "(?=\s*(?:[\n,;x)]|$))')
+FEET_AND_INCHES = re.compile(
+    r"(?<![\d.])(\d{1,3}) ?(?:ft|feet|foot)\.? (\d{1,2}(?:\.\d+)?) ?in\b|(?<![\d.'])(\d)'(\d{1,2})(?:\"|'')"
+)
 CIRCLED = re.compile("[\u2460-\u24ff\u2776-\u2793]")
 """Figures in circles count the parts of a text, and are none of its figures."""
+CHINESE_FIGURES = "零一二三四五六七八九〇"
+TEN = 10
+CHINESE_YEAR = re.compile("(?<![零一二三四五六七八九〇百千万亿])[一二][零一二三四五六七八九〇]{3}(?=年)")
+CHINESE_MONTH = re.compile("(?<![零一二三四五六七八九〇十百千万亿第])(?:十[一二]?|[一二三四五六七八九])(?=月)")
+CHINESE_DAY = re.compile("(?<=月)(?:[二三]?十[一二三四五六七八九]?|[一二三四五六七八九])(?=[日号])")
 ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 LINK = re.compile(
     r"!?\[((?:[^\[\]\n]|\[[^\[\]\n]{0,40}\]){0,400})\]"
@@ -58,7 +66,7 @@ def plain(text: str) -> str:
     text = ADDRESS.sub(" ", text)
     text = NOTE_MARK.sub("", text)
     text = THIN_GROUP.sub(",", text)
-    text = INCH_SIGN.sub(" inches", MIXED.sub(_mixed, _figures(text)))
+    text = FEET_AND_INCHES.sub(_feet, INCH_SIGN.sub(" inches", MIXED.sub(_mixed, _figures(text))))
     text = TAG.sub(" ", text)
     text = HEAD_MARK.sub("", ESCAPED.sub(r"\1", text))
     return SPACES.sub(" ", EMPHASIS.sub("", text))
@@ -72,8 +80,25 @@ def _figures(text: str) -> str:
     text = RAISED.sub(lambda found: "^" + unicodedata.normalize("NFKC", found[0]), text)
     text = HALF.sub(_half, text)
     text = CIRCLED.sub(" ", text)
+    text = CHINESE_YEAR.sub(_chinese_digits, text)
+    text = CHINESE_DAY.sub(_chinese_day, CHINESE_MONTH.sub(_chinese_day, text))
     text = EN_DASH_RANGE.sub("-", text)
     return unicodedata.normalize("NFKC", text.translate(SAME)).translate(SAME)
+
+
+def _chinese_digits(found: "re.Match[str]") -> str:
+    return "".join(str(CHINESE_FIGURES.index(one) % TEN) for one in found[0])
+
+
+def _chinese_day(found: "re.Match[str]") -> str:
+    """Return the number of a month or of a day in figures: 十二, 二十三."""
+    tens, ten, ones = found[0].rpartition("十")
+    value = (CHINESE_FIGURES.index(tens) if tens else 1) * TEN if ten else 0
+    return str(value + (CHINESE_FIGURES.index(ones) if ones else 0))
+
+
+def _feet(found: "re.Match[str]") -> str:
+    return f"{found[1] or found[3]} feet {found[2] or found[4]} inches"
 
 
 def _mixed(found: "re.Match[str]") -> str:

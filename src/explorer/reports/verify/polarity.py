@@ -4,8 +4,9 @@ Tables, and one comparison of two stretches of text. Where both sides of a pair 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 def _words(words: str) -> str:
@@ -15,7 +16,7 @@ def _words(words: str) -> str:
 
 
 _UP = (
-    "rose risen rise rises rising increas~ grew grow grows growing grown gain gained gains gaining climb~"
+    "elevat~ rose risen rise rises rising increas~ grew grow grows growing grown gain gained gains gaining climb~"
     " jump~ surg~ soar~ up higher improv~ raise raises raised raising lengthen~ extend~ expand~ widen~ boost~ doubl~"
     " tripl~ advanc~ accelerat~ swell~ swelled rebound~ upward upwards gain"
     " stieg stiegen steigt gestiegen steigert~ erhöht~ wuchs wuchsen gewachsen zunahm~ zugenommen höher"
@@ -69,6 +70,32 @@ AXES: dict[str, tuple[str, str]] = {
         "may might could probably perhaps possibly maybe voraussichtlich könnte~ vermutlich wahrscheinlich vielleicht",
     ),
     "open": ("open opened opens opening", "close closed closes closing shut"),
+    "arrival": ("arriv~ enter entered enters joined joins", "depart~ left leaves leaving exit exited exits quit"),
+    "ease": ("easy easier easiest simple simpler einfach~", "hard harder hardest difficult schwierig~ schwer"),
+    "safety": ("safe safer safest sicherer", "dangerous risky gefährlich~"),
+    "depth": ("deep deeper deepest", "shallow shallower shallowest"),
+    "width": ("wide wider widest broad broader", "narrower narrowest"),
+    "thickness": ("thick thicker thickest", "thin thinner thinnest"),
+    "duty": ("mandatory compulsory obligatory required verpflichtend", "optional voluntary freiwillig"),
+    "permission": ("allow~ permit~ erlaubt", "forbid~ forbade banned bans prohibit~ verboten verbietet"),
+    "stay": ("permanent~", "temporar~ provisional~"),
+    "finality": ("final definitive endgültig~", "preliminary provisional tentative vorläufig~"),
+    "inside": ("internal indoors indoor inner", "external outdoors outdoor outer"),
+    "public": ("public publicly öffentlich~", "private privately confidential~"),
+    "hope": ("optimis~ hopeful confident", "pessimis~ worried concerned sceptical skeptical"),
+    "praise": ("prais~ welcomed", "criticis~ criticiz~ condemn~"),
+    "confirm": ("confirm~ admitted admits", "deny denies denied"),
+    "trade": ("import imports imported importing", "export exports exported exporting"),
+    "build": ("build builds built erected", "demolish~ tore_down torn_down destroy~"),
+    "frequency": ("often frequent~ always usually", "rare rarely seldom never"),
+    "reveal": ("reveal~ disclos~ publish~", "hide hides hid hidden conceal~ withheld"),
+    "tighten": ("tighten~ strict stricter", "loosen~ relax~ lenient"),
+    "harm": ("benefit~ helps helped", "harm~ hurts hurt damag~"),
+    "well": ("improv~", "worsen~ deteriorat~"),
+    "top": ("top upper", "bottom"),
+    "rich": ("rich richer richest wealthy", "poor poorer poorest"),
+    "full": ("full", "empty"),
+    "quantity": ("many much", "few little"),
 }
 """Pairs of words of which a text means either one or the other. Some words are on two axes: `lost`."""
 CJK_AXES: dict[str, tuple[str, str]] = {
@@ -90,16 +117,27 @@ BOUND = re.compile(
 """Rounding and set phrases, in which the words of the tables say something else."""
 NO_NEGATION = re.compile(
     r"\b(?:not (?:only|least|just|simply|merely|necessarily)"
-    r"|no (?:fewer|less|more|later|earlier) than|nicht nur|non seulement|no doubt|no\.)",
+    r"|not (?:\w+ )?(?:more|less|fewer|later|earlier|higher|lower) than|no (?:fewer|less|more|later|earlier) than"
+    r"|nicht nur|non seulement|no doubt|no\.)",
     re.IGNORECASE,
 )
 MONTH = re.compile(r"(?<=\d )May\b|\bMay(?= \d)|\b(?:in|of|since|until|by|last|next|this) May\b")
-_AXES = "|".join(
-    f"(?P<{name}_{side}>{_words(words)})"
+_ENTRIES = [
+    (word.lower(), (name, side))
     for name, pair in AXES.items()
     for side, words in zip(("up", "down"), pair, strict=True)
-)
-AXIS = re.compile(rf"\b(?:{_AXES})\b", re.IGNORECASE)
+    for word in words.split()
+]
+"""Words of the tables; of one that is on two axes, the first counts."""
+EXACT: Mapping[str, tuple[str, str]] = {
+    word: side for word, side in reversed(_ENTRIES) if "_" not in word and "~" not in word
+}
+BEGUN: Mapping[str, tuple[str, str]] = {
+    word.removesuffix("~"): side for word, side in reversed(_ENTRIES) if "_" not in word and "~" in word
+}
+BEGUN_CHARS = sorted({len(word) for word in BEGUN})
+PHRASES = [(re.compile(rf"\b(?:{_words(word)})\b"), side) for word, side in _ENTRIES if "_" in word]
+WORD = re.compile(r"[^\W\d_]+")
 LOST = re.compile(r"\b(?:lost|loses)\b", re.IGNORECASE)
 CJK_AXIS = re.compile(
     "|".join(
@@ -120,7 +158,7 @@ IMPLICIT = re.compile(
     r"\b(?:reject|refus|den(?:y|ie)|dropp|drops|discontinu|abolish|ban(?:s|n)|prohibit|forbid|lack|absent|absence"
     r"|missing|unsupported|unchanged|unlikely|impossible|oppos|disagree|disput|rul(?:e|ed|es|ing) out|withdr"
     r"|prevent|cancel|halt|stop|end(?:s|ed)\b|quit|only|few\b|little\b|hardly|barely|rarely|seldom|free of|exempt|remov"
-    r"|away|without|except|outstanding|pending|await|yet to"
+    r"|away|exclud|omit|without|against|except|outstanding|pending|await|yet to"
     r"|ohne|sans|kaum|ablehn|abgelehnt|verbot|rejet|interdi)\w*|un[a-z]{4,}ed\b|dis(?:trust|approv|lik|satisf|allow)\w*|mistrust\w*|拒绝|反对|禁止|取消|停止|否认",
     re.IGNORECASE,
 )
@@ -181,10 +219,47 @@ def polarity(text: str) -> Polarity:
     )
 
 
+class AxisWord(NamedTuple):
+    """A word or phrase of a pair of opposites, in a text."""
+
+    start: int
+    end: int
+    axis: str
+    side: str
+
+
+def axis_words(text: str) -> Iterator[AxisWord]:
+    """Yield the words of pairs of opposites.
+
+    Each word is looked up in a table: one pattern of all of them would try hundreds at every place.
+    """
+    small = text.lower()
+    if len(small) != len(text):  # a letter such as İ, which has two small ones
+        small = text
+    for found in WORD.finditer(small):
+        if (side := _side_of(found[0])) is not None:
+            yield AxisWord(*found.span(), *side)
+    for pattern, side in PHRASES:
+        for found in pattern.finditer(small):
+            yield AxisWord(*found.span(), *side)
+
+
+def _side_of(word: str) -> tuple[str, str] | None:
+    if word in EXACT:
+        return EXACT[word]
+    for chars in BEGUN_CHARS:
+        if chars > len(word):
+            return None
+        if word[:chars] in BEGUN:
+            return BEGUN[word[:chars]]
+    return None
+
+
 def _sides(text: str) -> Iterator[tuple[str, str]]:
-    found = [*AXIS.finditer(text), *(() if text.isascii() else CJK_AXIS.finditer(text))]
-    for one in found:
-        axis, _, side = (one.lastgroup or "").rpartition("_")
+    for one in axis_words(text):
+        yield one.axis, one.side
+    for found in () if text.isascii() else CJK_AXIS.finditer(text):
+        axis, _, side = (found.lastgroup or "").rpartition("_")
         yield axis, side
     if LOST.search(text):
         yield "win", "down"

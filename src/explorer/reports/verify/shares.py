@@ -1,11 +1,14 @@
-"""Parts of a whole in words, in five languages: two thirds, one in eight, ein Fünftel, un tiers, 三分之一, 半数."""
+"""Parts of a whole in words, in five languages: two thirds, one in eight, ein Fünftel, un tiers, 三分之一, 半数.
+
+And numbers in words that need these tables: three quarters of a million, half a pound, neun Millionen.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from explorer.reports.verify.numerals import CHINESE_DIGITS, SMALL_NUMBERS
+from explorer.reports.verify.numerals import CHINESE_DIGITS, SCALES, SMALL_NUMBERS
 
 _EN = {"third": 3, "quarter": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10}
 _DE = {"drittel": 3, "viertel": 4, "fünftel": 5, "sechstel": 6, "siebtel": 7, "achtel": 8, "neuntel": 9, "zehntel": 10}
@@ -53,7 +56,7 @@ OTHER_HINTS = ("moitié", "hälfte", "jede", "分之", "分の", "一半", "半�
 """Parts of words of which a line has one, if it has a share: most have none, and need not be searched."""
 _SMALL = "two|three|four|five|six|seven|eight|nine"
 ONE_IN = re.compile(
-    rf" (?:in|out of|in every|von|sur) (?P<all>{_SMALL}|ten|twenty|zehn|dix|\d{{1,3}})\b"
+    rf" (?:in|out of|in every|von|sur) [$€£]?(?P<all>{_SMALL}|ten|twenty|zehn|dix|\d{{1,3}})\b"
     r"(?![.,]?\d| (?:million|billion|thousand|percent|years?|months?|weeks?|days?|hours?|minutes?))"
 )
 SOME = re.compile(rf"\b(?:one|{_SMALL}|zwei|drei|vier|\d{{1,2}})$", re.IGNORECASE)
@@ -106,3 +109,36 @@ def _value(found: "re.Match[str]") -> Fraction | None:
 
 def _number(word: str) -> int:
     return int(word) if word.isdigit() else NUMBERS.get(word.lower(), 0)
+
+
+PARTS_OF_SCALE = re.compile(
+    rf"\b(?P<count>a|{_SMALL}|nine)[ -](?P<whole>(?:{_OF})s?) of an? "
+    r"(?P<scale>hundred|thousand|million|billion|trillion)\b",
+    re.IGNORECASE,
+)
+"""`three quarters of a million`."""
+HALF_OF = re.compile(
+    r"\b(?:a )?half an?(?= (?:hour|minute|second|day|year|pound|kilo(?:gram|metre|meter)?s?|mile|met(?:er|re)|inch|foot"
+    r"|lit(?:er|re)|gallon|tonn?e?|degree|acre|hectare)\b)",
+    re.IGNORECASE,
+)
+"""`half a pound`."""
+FOREIGN = re.compile(
+    r"\b(zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|deux|trois|quatre|cinq|neuf|dix)"
+    r"(?= (?:tausend|millionen|milliarden|mille|millions|milliards|stunden|tagen?|wochen|monaten?|jahren?|heures|jours"
+    r"|semaines|mois|ans)\b)",
+    re.IGNORECASE,
+)
+"""`neun Millionen`: number words of other languages are read before a scale or a time only."""
+
+
+def more_numbers(text: str) -> Iterator[tuple[int, int, Fraction]]:
+    """Yield start, end and value of numbers that are parts of a scale or of a unit, or are German or French."""
+    for found in PARTS_OF_SCALE.finditer(text):
+        whole = found["whole"].lower()
+        part = Fraction(_number(found["count"]), WHOLES.get(whole) or WHOLES[whole.removesuffix("s")])
+        yield found.start(), found.end(), part * SCALES[found["scale"].lower()]
+    for found in HALF_OF.finditer(text):
+        yield found.start(), found.end(), Fraction(1, 2)
+    for found in FOREIGN.finditer(text):
+        yield found.start(), found.end(), Fraction(_number(found[0]))

@@ -28,11 +28,14 @@ from explorer.reports.verify.context import (
     other_month,
     other_subject,
 )
+from explorer.reports.verify.doers import other_doer
 from explorer.reports.verify.figures import FILLER
 from explorer.reports.verify.indexed_source import IndexedSource
+from explorer.reports.verify.opposites import opposite_words
 from explorer.reports.verify.order import is_turned
 from explorer.reports.verify.passages import Passages
 from explorer.reports.verify.polarity import NEGATION, polarity
+from explorer.reports.verify.substitutions import substituted
 from explorer.reports.verify.terms import TermSet, key, terms_of
 from explorer.text.words import CJK_LETTER
 
@@ -67,6 +70,9 @@ def statement_conflict(
             rules = (_opposite, _other_time, _other_name)
             rules = rules if places else (*rules, _turned_round, _other_subject_cjk)
             found = next((found for rule in rules if (found := rule(statement, indexed.passages))), None)
+            found = found or opposite_words(claim.text, indexed.passages)
+            found = found or substituted(claim.text, indexed.passages)
+            found = found or other_doer(claim.text, indexed.passages)
             if found is not None:
                 return indexed.source.id, found
     return None
@@ -192,8 +198,15 @@ def _other_subject_cjk(one: Statement, there: Passages) -> Conflict | None:
     return other_head_conflict(one.text, there)
 
 
+PARENTHESES = re.compile(r"\([^()]{0,200}(?:\([^()]{0,100}\)[^()]{0,100}){0,3}\)")
+
+
 def _named_otherwise(text: str, words: frozenset[str], region: tuple[int, int], there: Passages) -> int | None:
     number = there.number_at(region[0])
+    before = PARENTHESES.sub(" ", there.text[there.span(number)[0] : region[0]])
+    last = groups(before, there)[-1:]
+    if last and last[0][1] & words:  # the one who is named before what is in brackets: `Mara Lind (born 1951) was`
+        return None
     start = there.named_from(number, region[0])
     own = terms_of(there.text, start, region[1])
     if there.is_line(number):  # a line of a list is about what the title names, if it names it

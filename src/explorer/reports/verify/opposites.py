@@ -1,0 +1,208 @@
+"""Whether a source says the opposite of a sentence, word by word: `not joined` and `joined`, `locked` and `unlocked`.
+
+Tables of whole stretches say too little where a sentence of the source is long. Here a negation is compared at the word
+it negates, and a direction (`above`, `below`) at the words next to it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from explorer.reports.verify.context import Conflict
+from explorer.reports.verify.passages import Passages
+from explorer.reports.verify.polarity import BOUND, IMPLICIT, MONTH, NEGATION, NO_NEGATION, axis_words
+from explorer.reports.verify.terms import TERM, term_key
+from explorer.text.words import CJK_LETTER
+
+MAX_POSTINGS = 60
+MAX_CHARS = 700
+LEAST_TERMS = 3
+LEAST_SHARED = 0.5
+LEAST_ALSO = 0.8
+"""Part of what the best sentence shares that another one has to share to be compared, too."""
+SCOPE_WORDS = 5
+"""Words behind a negation that it negates, as far as its clause goes."""
+LEAST_SAID = 2
+"""Words behind a negation that the other text says, where the first of them is another one."""
+CLAUSE_END = re.compile(
+    r"[,;:()]| - |\b(?:but|and|because|while|although|since|until|unless|if|so|who|which|aber|und|weil|sondern|mais|et)"
+    r"\b"
+)
+MORE_NEGATIONS = re.compile(r"\b(?:lacks?|lacked|refused to)\b")
+UNSURE = re.compile(r"\b(?:if|whether|would|could|might|may|should|unless|ob|wenn|si)\b")
+PREFIXES = ("un", "dis", "non-", "in", "im", "ir", "il")
+MIN_BASE = 5
+"""Letters of a word that a prefix turns round."""
+THAN = re.compile(r"\b(?:than|als)\b")
+PLACED = frozenset(["before", "after", "vor", "nach"])
+"""Words of time that stand before what they are about."""
+BESIDE = 2
+"""Words next to a direction that say what goes there."""
+
+
+class ReachedWord(NamedTuple):
+    """A word that says something."""
+
+    place: int
+    word: str
+    key: str
+    is_negated: bool
+
+
+class ReadText(NamedTuple):
+    """A text, with its words."""
+
+    text: str
+    tokens: Sequence[ReachedWord]
+
+
+class Direction(NamedTuple):
+    """A word of a pair of opposites."""
+
+    axis: str
+    side: str
+    word: str
+    beside: frozenset[str]
+    """Words next to it."""
+
+
+def opposite_words(text: str, there: Passages) -> Conflict | None:
+    """Return a passage that says the opposite of a sentence in its own words."""
+    if CJK_LETTER.search(text) or len(text) > MAX_CHARS:
+        return None
+    mine = tokens(text)
+    keys = {token.key for token in mine}
+    if len(keys) < LEAST_TERMS:
+        return None
+    counts: Counter[int] = Counter()
+    for word in keys:
+        counts.update(there.index.get(word, ())[:MAX_POSTINGS])
+    best = max(counts.values(), default=0)
+    if best < max(LEAST_TERMS, LEAST_SHARED * len(keys)):
+        return None
+    alike = [number for number, count in counts.items() if count >= LEAST_ALSO * best]
+    why = [_opposite(text, mine, there.sentence(number), there) for number in alike]
+    shown = next((number for number in alike if counts[number] == best), alike[0])
+    return Conflict(f"says the opposite ({why[0]})", (there.sentence(shown),)) if all(why) else None
+
+
+def _opposite(text: str, mine: Sequence[ReachedWord], sentence: str, there: Passages) -> str:
+    """Return how a sentence of the source turns a statement round; empty when it does not."""
+    if len(sentence) > MAX_CHARS:
+        return ""
+    its = tokens(sentence)
+    one, other = ReadText(text, mine), ReadText(sentence, its)
+    names = there.known_names
+    if _negated_otherwise(one, other, names) or _negated_otherwise(other, one, names):
+        return "negation"
+    if _prefixed(mine, its) or _prefixed(its, mine):
+        return "negation"
+    return "direction" if _turned(one, other) else ""
+
+
+def tokens(text: str) -> list[ReachedWord]:
+    """Return the words of a text, with what negations reach."""
+    clear = MONTH.sub(_blank, NO_NEGATION.sub(_blank, text))
+    cues = sorted(found.end() for pattern in (NEGATION, MORE_NEGATIONS) for found in pattern.finditer(clear))
+    ends = [found.start() for found in CLAUSE_END.finditer(text)]
+    found: list[ReachedWord] = []
+    reached: dict[int, int] = {}
+    for word in TERM.finditer(text):
+        key = word[0] if word["number"] else term_key(word[0])
+        if not key or NEGATION.fullmatch(word[0]):
+            continue
+        cue = max((cue for cue in cues if cue <= word.start()), default=-1)
+        is_open = cue >= 0 and not any(cue <= end < word.start() for end in ends)
+        reached[cue] = reached.get(cue, 0) + 1
+        is_negated = is_open and reached[cue] <= SCOPE_WORDS
+        found.append(ReachedWord(word.start(), word[0].lower(), key, is_negated))
+    return found
+
+
+def _blank(found: "re.Match[str]") -> str:
+    return " " * len(found[0])
+
+
+def _negated_otherwise(mine: ReadText, its: ReadText, names: frozenset[str]) -> bool:
+    """Return whether one text negates what the other one says without a negation."""
+    scope = dict.fromkeys(token.key for token in mine.tokens if token.is_negated)
+    plain = {token.key for token in its.tokens if not token.is_negated}
+    denied = {token.key for token in its.tokens if token.is_negated}
+    said = [one for one in scope if one in plain and one not in names]
+    is_said = said and (len(plain & scope.keys()) >= LEAST_SAID or said[0] == next(iter(scope)))
+    if not is_said or denied & scope.keys() or len(plain & scope.keys()) < LEAST_SHARED * len(scope):
+        return False
+    doubts = {found[0].lower() for pattern in (UNSURE, IMPLICIT) for found in pattern.finditer(mine.text)}
+    beside = {token.key for token in mine.tokens} - {said[0]}
+    clauses = [_clause(its.text, token.place) for token in its.tokens if token.key == said[0]]
+    return all(
+        not _is_unsure(its.text[begin:end], doubts)
+        and any(begin <= token.place < end and token.key in beside for token in its.tokens)
+        for begin, end in clauses
+    )
+
+
+def _clause(text: str, place: int) -> tuple[int, int]:
+    """Return where the clause of a word begins and ends."""
+    ends = [(found.start(), found.end()) for found in CLAUSE_END.finditer(text)]
+    begin = max((end for _, end in ends if end <= place), default=0)
+    return begin, min((start for start, _ in ends if start > place), default=len(text))
+
+
+def _is_unsure(clause: str, known: set[str]) -> bool:
+    """Return whether a clause denies or doubts in another way than by words that are known."""
+    found = (one[0].lower() for pattern in (IMPLICIT, UNSURE) for one in pattern.finditer(clause))
+    return any(one not in known for one in found)
+
+
+def _prefixed(mine: Sequence[ReachedWord], its: Sequence[ReachedWord]) -> bool:
+    """Return whether one text has a word that the other one has with a prefix that turns it round."""
+    said = {token.word: token for token in its}
+    for token in mine:
+        for prefix in PREFIXES:
+            base = token.word.removeprefix(prefix)
+            if len(base) < len(token.word) and len(base) >= MIN_BASE and base in said and token.word not in said:
+                return said[base].is_negated == token.is_negated and base not in {one.word for one in mine}
+    return False
+
+
+def _turned(one: ReadText, other: ReadText) -> bool:
+    """Return whether two texts have opposites next to the same words, and never the same one there."""
+    ours = directions(*one)
+    theirs = directions(*other) if ours else []
+    if not theirs or (THAN.search(one.text) and THAN.search(other.text) and _is_other_comparison(ours, theirs)):
+        return False
+    return any(_is_turned(mine, theirs) for mine in ours)
+
+
+def _is_turned(mine: Direction, theirs: Sequence[Direction]) -> bool:
+    same = [its for its in theirs if its.axis == mine.axis]
+    alike = [its for its in same if its.beside & mine.beside and _is_pair(mine, its)]
+    is_both = {its.side for its in same} != {its.side for its in alike}
+    is_plain = not is_both or any(len(its.beside & mine.beside) >= BESIDE for its in alike)
+    return bool(alike) and is_plain and all(its.side != mine.side for its in alike)
+
+
+def _is_other_comparison(ours: Sequence[Direction], theirs: Sequence[Direction]) -> bool:
+    """Return whether one compares with `more` and the other with `less`, so that the two sides change places."""
+    sides = [{one.side for one in some if one.axis in {"more", "change"}} for some in (ours, theirs)]
+    return bool(sides[0] and sides[1] and not sides[0] & sides[1])
+
+
+def _is_pair(one: Direction, other: Direction) -> bool:
+    """Return whether two words can be compared: `before` is turned round by `after`, and not by `later`."""
+    return one.axis != "time" or (one.word in PLACED) == (other.word in PLACED)
+
+
+def directions(text: str, words: Sequence[ReachedWord]) -> list[Direction]:
+    """Return the words of opposites in a text that no negation reaches, each with the words next to it."""
+    clear = BOUND.sub(_blank, MONTH.sub(_blank, text))
+    found: list[Direction] = []
+    for one in axis_words(clear):
+        before = [word for word in words if word.place < one.start][-BESIDE:]
+        behind = [word for word in words if word.place >= one.end][:BESIDE]
+        if not any(word.is_negated for word in words if one.start <= word.place < one.end):
+            beside = frozenset(word.key for word in (*before, *behind))
+            found.append(Direction(one.axis, one.side, clear[one.start : one.end].lower(), beside))
+    return found

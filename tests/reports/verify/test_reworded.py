@@ -1,0 +1,93 @@
+"""Sentences that say in other words what a source says, and those that turn one word of it round."""
+
+import pytest
+
+from explorer.reports.verify.check import check
+from explorer.reports.verify.claims import FAULTS, Verdict
+from reports.verify.shelf import source
+
+RIVERS = (
+    "Rivers of the north. The Aldra is 310 kilometres long; the Brann is 185 kilometres long. The dam at Holt was "
+    "opened on 12 May 1961 and torn down on 3 October 1998. It cost $48.6 million, against a budget of $31.2 million. "
+    "Kestrel Energy built the dam at Holt, and Vale Power runs the smaller one at Vik. The water of the Aldra is above "
+    "the average in May. Nobody may not weigh more than others. Her team of 46 people has 17 women. The tank holds 55 "
+    "gallons, its walls are 6 ft 3 in tall and it is locked. Mara Oden (born 1951 in Vik) is a judge from Holt. Ilse "
+    "Brandt moved her office from Holt to Vik. The council also joined the plan. Sales were 540 tonnes in spring and "
+    "610 tonnes in autumn. One in six boats is new. The mill used the Novice 1 wheel for three years.\n"
+)
+YEAR = "清河市二〇二四年接待游客三千六百四十万人次，工程推迟到二〇二五年九月完工，七成八的景点免费。"
+
+
+def _verdict(sentence: str, text: str = RIVERS, language: str = "en") -> Verdict:
+    (claim,) = check(f"{sentence} [S1].", {"S1": source("S1", text, language=language)}, {"S1": text}.get).claims
+    return claim.verdict
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The Aldra is about 125 kilometres longer than the Brann",
+        "The dam at Holt stood for 37 years",
+        "The dam went $17.4 million over its budget",
+        "The dam cost about 56 percent more than planned",
+        "Of the 46 people, 29 are men",
+        "Together, 1,150 tonnes were sold",
+        "The tank holds about 208 litres",
+        "The walls are 1.91 metres tall",
+        "Der Damm kostete 48,6 Millionen Dollar",
+        "The dam cost almost $50 million",
+        "Mara Oden is a judge from Holt",
+        "About one boat in six is new",
+    ],
+)
+def test_what_is_worked_out_or_converted_is_no_fault(sentence: str) -> None:
+    """Differences, years between dates, percentages, complements, sums, units, languages, brackets behind a name."""
+    assert _verdict(sentence) in {Verdict.SUPPORTED, Verdict.UNCHECKED}
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The Aldra is about 165 kilometres longer than the Brann",
+        "The dam went $27.4 million over its budget",
+        "Together, 1,350 tonnes were sold",
+        "The tank holds about 260 litres",
+    ],
+)
+def test_what_is_worked_out_wrongly_is_not_found(sentence: str) -> None:
+    """The same forms, with results that do not follow from the source."""
+    assert _verdict(sentence) is Verdict.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("sentence", "right"),
+    [
+        ("The water of the Aldra is below the average in May", "The water of the Aldra is above its average in May"),
+        ("The council did not join the plan", "The council, too, joined the plan"),
+        (
+            "The tank is 55 gallons large and unlocked, its walls are 6 ft tall",
+            "The tank holds 55 gallons and is locked",
+        ),
+        ("Vale Power built the dam at Holt", "The dam at Holt was built by Kestrel Energy"),
+        ("Ilse Brandt moved her office from Vik to Holt", "Ilse Brandt moved her office to Vik from Holt"),
+        ("The mill used the Novice 2 wheel for three years", "For three years, the mill used the Novice 1 wheel"),
+    ],
+)
+def test_one_word_that_turns_a_sentence_round(sentence: str, right: str) -> None:
+    """A direction, a negation, a prefix, the one who did it, a way there and back, a number in a name."""
+    assert _verdict(sentence) in FAULTS
+    assert _verdict(right) not in FAULTS
+
+
+@pytest.mark.parametrize("sentence", ["2024年清河接待游客3640万人次", "工程推迟到2025年9月完工", "78%的景点免费"])
+def test_years_and_shares_in_chinese_numerals(sentence: str) -> None:
+    """Years, months and tenths are read in figures and in characters."""
+    assert _verdict(sentence, YEAR, "zh") is not Verdict.NOT_FOUND
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["(" * 20_000, "a (" * 9_000, "not " * 9_000, "Ab " * 9_000, "one half of a " * 3_000])
+def test_hostile_text_takes_no_longer_than_its_length(text: str) -> None:
+    """Brackets, negations and names without an end are checked like any other text."""
+    draft = f"The dam at Holt was not opened from Vik to Holt in 1961, {text[:3_000]} [S1]."
+    assert check(draft, {"S1": source("S1", text)}, {"S1": text}.get).claims
