@@ -82,6 +82,8 @@ def test_a_question_cannot_pass_itself_off_as_settings() -> None:
 def test_the_language_asked_for_wins() -> None:
     """Else the question's own language holds."""
     assert wish_of("今天有什么新闻").language == "zh"
+    assert wish_of("Wie hoch ist die Brücke von Arvik?").language == "de"
+    assert wish_of("What was the war on drugs about?").language == "en"
     assert wish_of("What is new on HN?", language="zh").language == "zh"
     task = TaskData(words="Do it.\n\nQuestion: 今天\nLanguage of the report: en")
     assert understand_task(task).language == "en"

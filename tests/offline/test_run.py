@@ -5,6 +5,8 @@ import re
 import pytest
 
 from explorer.offline.client import next_turn
+from explorer.offline.german import GERMAN
+from explorer.offline.phrases import PHRASES
 from explorer.offline.reading import listed_stories, story_entry
 from explorer.schema.messages import JsonObject, Results, StopKind, TaskData, Turn, UserText
 from explorer.schema.reasons import ErrorCode, NoteReason
@@ -191,6 +193,21 @@ def test_chinese_questions_get_chinese_words() -> None:
     report = run("今天 Hacker News 上有哪些值得关注的帖子？").files["report.md"]
     assert "未使用语言模型" in report
     assert "“The lantern database was presented" in report
+
+
+def test_german_questions_get_german_words() -> None:
+    """Headings, figures and notes are German; quotes and names of services stay."""
+    report = run("Was ist heute auf Hacker News bemerkenswert und was nicht?").files["report.md"]
+    assert "Dieser Bericht entstand ohne Sprachmodell" in report
+    assert "“The lantern database was presented" in report
+    assert "without a language model" not in report
+    assert " Punkte und [" in report
+
+
+def test_the_german_words_are_those_of_the_others() -> None:
+    """Every phrase is there, with the same places for values."""
+    places = {key: set(re.findall(r"\{(\w+)\}", words[0])) for key, words in PHRASES.items()}
+    assert {key: set(re.findall(r"\{(\w+)\}", words)) for key, words in GERMAN.items()} == places
 
 
 def test_sample_data_is_labelled() -> None:

@@ -1,8 +1,9 @@
-"""The fixed words of reports written by rule, in English and Chinese."""
+"""The fixed words of reports written by rule, in English and Chinese; German ones are in `german.py`."""
 
 import re
 from datetime import datetime
 
+from explorer.offline.german import GERMAN, german_day, is_german
 from explorer.text.words import phrase_language
 
 LANGUAGE_LINE = re.compile(r"^Language of the report: (\S+)", re.MULTILINE)
@@ -91,10 +92,15 @@ class Phrases:
     """The table in one language."""
 
     def __init__(self, language: str) -> None:
-        self.language = "zh" if language.lower().startswith("zh") else "en"
+        small = language.lower()
+        self.language = next((code for code in ("zh", "de") if small.startswith(code)), "en")
+        if small in {"german", "deutsch"}:
+            self.language = "de"
 
     def __call__(self, key: str, /, **values: object) -> str:
         """Return a phrase with its values filled in."""
+        if self.language == "de":
+            return GERMAN[key].format(**values)
         english, chinese = PHRASES[key]
         return (chinese if self.language == "zh" else english).format(**values)
 
@@ -106,7 +112,7 @@ class Phrases:
             return ""
         if self.language == "zh":
             return f"{at.year} 年 {at.month} 月 {at.day} 日"
-        return f"{at.day} {at:%B %Y}"
+        return german_day(at.year, at.month, at.day) if self.language == "de" else f"{at.day} {at:%B %Y}"
 
 
 def language_in_task(words: str) -> str:
@@ -116,5 +122,5 @@ def language_in_task(words: str) -> str:
 
 
 def language_of(text: str) -> str:
-    """Return the language of a question: `zh` when a good part of its letters is Chinese."""
-    return phrase_language(text)
+    """Return the language of a question: `zh` when a good part of its letters is Chinese, `de` by its words."""
+    return "de" if is_german(text) else phrase_language(text)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from explorer.offline.analyzer import context_files
 from explorer.offline.documents import ReadDocument, passages_about, sections_of
+from explorer.offline.german import GERMAN_WORDS
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import URL, Wish, understand_task
 from explorer.offline.reading import ListedStory, harmless, stories_in
@@ -154,8 +155,9 @@ def _passage_report(wish: Wish, sections: Sequence[str], notice: list[str], gaps
     for section in shown:
         lines += [f"#{section}", ""]
     found = set(words_of(" ".join(shown)))
+    known = found | (GERMAN_WORDS if phrases.language == "de" else frozenset())
     missing = [
-        word for word in dict.fromkeys(words_of(wish.question)) if word not in found and not re.search(r"\d", word)
+        word for word in dict.fromkeys(words_of(wish.question)) if word not in known and not re.search(r"\d", word)
     ]
     if missing and phrases.language != "zh":
         gaps.append(phrases("words_missing", words=", ".join(missing[:8])))
