@@ -202,6 +202,7 @@ def test_german_questions_get_german_words() -> None:
     assert "“The lantern database was presented" in report
     assert "without a language model" not in report
     assert " Punkte und [" in report
+    assert not re.search(r"Kein Zitat erwähnt:.*\b(?:was|und|nicht)\b", report)
 
 
 def test_the_german_words_are_those_of_the_others() -> None:

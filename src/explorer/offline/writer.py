@@ -155,7 +155,7 @@ def _passage_report(wish: Wish, sections: Sequence[str], notice: list[str], gaps
     for section in shown:
         lines += [f"#{section}", ""]
     found = set(words_of(" ".join(shown)))
-    known = found | (GERMAN_WORDS if phrases.language == "de" else frozenset())
+    known = found | (GERMAN_WORDS if phrases.language == "de" else frozenset[str]())
     missing = [
         word for word in dict.fromkeys(words_of(wish.question)) if word not in known and not re.search(r"\d", word)
     ]
