@@ -354,6 +354,20 @@ def test_the_frontmatter_is_honest(tmp_path: Path) -> None:
     assert fields_of(run.end(language="en"))["language"] == "en"
 
 
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("# Mai\n\n" + "Das Kraftwerk hat im Mai zwölf Prozent mehr Strom in das Netz geliefert [S1]. " * 3, "de"),
+        ("# Maj\n\n" + "Kraftverket levererade tolv procent mer ström till nätet i maj [S1]. " * 3, "und"),
+    ],
+    ids=["German", "not recognised"],
+)
+def test_the_frontmatter_names_the_language_of_the_report(text: str, language: str, tmp_path: Path) -> None:
+    """Never English for want of knowing better."""
+    conclusion = Ending(tmp_path).found("S1", "S2").wrote("report.md", text).end()
+    assert fields_of(conclusion)["language"] == language
+
+
 def test_a_run_id_of_someones_own_does_no_harm(tmp_path: Path) -> None:
     """An embedding program may name its runs as it likes; only the time is then not known."""
     assert created_at("20260810-120000-may-0001") == "2026-08-10T12:00:00+00:00"

@@ -45,9 +45,10 @@ from explorer.schema.reasons import EndCause, EndReason, ErrorCode, NoteReason
 from explorer.text import rendering
 from explorer.text.citations import CITATION, with_source_ids
 from explorer.text.frontmatter import with_frontmatter, without_frontmatter
+from explorer.text.languages import UNKNOWN, language_of
 from explorer.text.rendering import own
 from explorer.text.sanitize import single_line
-from explorer.text.words import phrase_language, phrases_in
+from explorer.text.words import phrases_in
 from explorer.workspace.access import DRAFT, REPORT
 from explorer.workspace.workspace import Workspace, sha256
 
@@ -248,7 +249,7 @@ def _written(
     links = [link.source for link in further_links(run_state)]
     rendered = render(text, run_state.sources, words, workspace.exists, links)
     rendered = replace(rendered, text=rendered.text + report_options.since)
-    fields = _fields(run_state, outcome, report_options.language or phrase_language(text))
+    fields = _fields(run_state, outcome, report_options.language or language_of(text) or UNKNOWN)
     report, verification = _verified(context, fields, _notice(run_state, workspace, outcome, words), rendered)
     workspace.write_own(REPORT, report)
     write_results(workspace, draft_of(workspace), run_state.sources, verification, report_options.judged)

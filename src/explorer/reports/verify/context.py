@@ -15,10 +15,11 @@ from explorer.reports.verify.heads import other_head
 from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.numerals import CURRENCY_WORDS, MEASURES
 from explorer.reports.verify.order import is_turned
-from explorer.reports.verify.passages import GROUP, Figure, Passages, Said, language_of
+from explorer.reports.verify.passages import GROUP, Figure, Passages, Said
 from explorer.reports.verify.plain import spaced
 from explorer.reports.verify.polarity import NEGATION, polarity
 from explorer.reports.verify.terms import key, terms_of
+from explorer.text.languages import language_of
 from explorer.text.words import CJK_LETTER
 
 LEAST_SHARED = 0.5

@@ -37,13 +37,14 @@ from explorer.reports.verify.figures import (
     wholes,
 )
 from explorer.reports.verify.indexed_source import DOTTED_LANGUAGES, ZONE_CHARS, IndexedSource
-from explorer.reports.verify.passages import Figure, figure_of, is_label, language_of
+from explorer.reports.verify.passages import Figure, figure_of, is_label
 from explorer.reports.verify.plain import plain, words
 from explorer.reports.verify.quotations import has_quote, is_translated, likeness
 from explorer.reports.verify.reported import report_conflict
 from explorer.reports.verify.sentences import Quote, Sentence, is_short, quotes
 from explorer.reports.verify.speakers import speaker_conflict
 from explorer.reports.verify.statements import statement_conflict
+from explorer.text.languages import language_of
 from explorer.text.words import HAN
 
 ATTRIBUTION = re.compile(rf"\n\s*(?:—|–|-{{1,2}})\s*\S.{{0,80}}$|\s+(?:—|–|--)\s*[A-Z@{HAN}][^.!?]{{0,60}}$")

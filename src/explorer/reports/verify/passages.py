@@ -18,7 +18,7 @@ from explorer.reports.verify.numerals import WORDS
 from explorer.reports.verify.plain import BOUNDARY
 from explorer.reports.verify.polarity import Polarity, polarity
 from explorer.reports.verify.terms import LABELS, STOPS, TermSet, key, term_key, terms_of
-from explorer.text.words import CJK_LETTER, HIRAGANA, sentence_ends
+from explorer.text.words import CJK_LETTER, sentence_ends
 
 LINE_END = re.compile(r"\n")
 UNSPACED_END = re.compile(r"(?<=[a-z]{2})[.!?](?=[A-Z][a-z]+,? )")
@@ -421,28 +421,3 @@ def _times(figures: Figures) -> Iterable[Figure]:
         yield Figure(dated.start, dated.end, "date", "-".join(map(str, dated.day)))
     for named, clock in figures.times:
         yield Figure(named.start, named.end, "clock", clock)
-
-
-_COMMONEST = {
-    "en": "the of and to is in that was with are have from by at for it on were has a an this but not as be will than",
-    "de": "der die das und ist nicht mit von den dem ein eine im auf für sich sagte als um zu des bei aus wird wurde"
-    " hat hatte war waren wurden werden sind nach jedes jahr prozent aber nur",
-    "fr": "le la les des du et est dans une un en que qui sur par pour au a ont",
-    "es": "el los las y es en que una del por con para se su al fue",
-}
-LANGUAGE_WORDS: Mapping[str, frozenset[str]] = {name: frozenset(words.split()) for name, words in _COMMONEST.items()}
-LEAST_KANA = 2
-LEAST_COMMON = 2
-"""Fewest common words from which a language is recognised: `a` alone is French, too."""
-
-
-def language_of(text: str) -> str:
-    """Return the language of a text by its commonest words; empty when that is not plain."""
-    if len(re.findall(f"[{HIRAGANA}]", text[:2000])) >= LEAST_KANA:
-        return "ja"
-    if len(CJK_LETTER.findall(text[:2000])) * 3 > len(re.findall(r"[^\W\d_]", text[:2000])):
-        return "zh"
-    words = re.findall(r"[^\W\d_]+", text[:2000].lower())
-    counts = {name: sum(word in known for word in words) for name, known in LANGUAGE_WORDS.items()}
-    best = max(counts, key=lambda name: counts[name])
-    return best if counts[best] >= LEAST_COMMON and sorted(counts.values())[-2] < counts[best] else ""

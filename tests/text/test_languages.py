@@ -1,0 +1,25 @@
+"""Which language a text is recognised as."""
+
+import pytest
+
+from explorer.text.languages import language_of
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("The plant fed more power into the grid than in April.", "en"),
+        ("Das Kraftwerk hat im Mai mehr Strom in das Netz geliefert als im April.", "de"),
+        ("La centrale a fourni plus d'électricité en mai que dans le mois d'avril.", "fr"),
+        ("La central suministró más electricidad por los vientos del norte y el buen tiempo.", "es"),
+        ("电站五月向电网输送的电量比四月多。", "zh"),
+        ("発電所は五月に四月よりも多くの電力を送りました。", "ja"),
+        ("발전소는 오월에 사월보다 더 많은 전기를 보냈습니다.", "ko"),
+        ("Станция дала больше энергии, чем в апреле.", ""),
+        ("12 %", ""),
+        ("", ""),
+    ],
+)
+def test_a_language_is_recognised_by_letters_and_common_words(text: str, language: str) -> None:
+    """Of other languages, and of too little text, nothing is claimed."""
+    assert language_of(text) == language
