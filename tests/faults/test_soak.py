@@ -12,7 +12,7 @@ from explorer.schema.events import AgentFinished, AgentStarted
 from faults.chaos import Chaos
 from faults.stage import WatchfulAnthropic, check_left_behind, events_of, only_run
 
-MOST_GROWTH_MB = 10
+MOST_GROWTH_MB = 15
 MOST_LEFT_MB = 5
 """Of what is allocated and not freed: five kilobytes a helper."""
 ALLOCATOR = {

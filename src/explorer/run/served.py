@@ -39,7 +39,7 @@ RELEASE_S = 10.0
 """How long a session may take to release its run, after its end is on record."""
 LOOK_EVERY_S = 0.05
 SHOWN_CHARS = 120
-"""Of a name that a client sent, in the answer that there is nothing of that name."""
+"""Characters of a client's name in the answer that there is nothing of that name."""
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 """A run's id, or the beginning of one: never a path."""
 

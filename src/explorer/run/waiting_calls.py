@@ -14,7 +14,7 @@ from explorer.text.rendering import code, own
 
 DEFAULT_WAIT_S = 600.0
 SHOWN_CHARS = 120
-"""Of a call that a client names, in the answer that none of that name waits."""
+"""Characters of a call's name in the answer that none of that name waits."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ HEAD, CALL, PLAN, TREE, FILES, REPORT_PART = "head", "call", "plan", "tree", "fi
 AGENT = "agent:"
 ASKS = "-asks"
 MAX_DIGITS = 18
-"""Of a record's number: no journal has more, and `int` refuses some thousands."""
+"""Most digits of a record's number: no journal has more, and `int` refuses some thousands."""
 PLAN_EVENTS = frozenset({"plan_proposed", "plan_decided", "round_assessed"})
 AsksOf = Callable[[str], ApprovalRequest | None]
 """Return the call of a run that waits for approval in this process, by the run's id."""

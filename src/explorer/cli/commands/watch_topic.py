@@ -23,7 +23,7 @@ from explorer.schema.network import VARIABLES as NETWORK_VARIABLES
 
 TopicName = Annotated[str, Parameter(help="The topic, as `watch-topic list` names it.")]
 STATE_CHARS = 60
-"""Of how a run ended, in a table; `show` has all of it."""
+"""Characters of a run's end in the table; `show` has all of it."""
 NOT_KEPT = frozenset(
     {
         "output_format",
