@@ -244,12 +244,15 @@ def _compounds(text: str, found: list[Quantity]) -> list[Quantity]:
 
 
 def wholes(found: Sequence[Quantity]) -> list[Quantity]:
-    """Return numbers without those that are parts of another one."""
-    return [
-        one
-        for one in found
-        if not any(other != one and other.start <= one.start < one.end <= other.end for other in found)
-    ]
+    """Return numbers without those that are parts of another one, or have one place and not one meaning."""
+    first: dict[tuple[int, int], Quantity] = {}
+    left_out = {place for one in found if first.setdefault(place := (one.start, one.end), one) != one}
+    reached = -1
+    for start, end in sorted(first, key=lambda place: (place[0], -place[1])):
+        if start < end <= reached:
+            left_out.add((start, end))
+        reached = max(reached, end)
+    return [one for one in found if (one.start, one.end) not in left_out]
 
 
 def _shared(one: Quantity, other: Quantity, scaled: tuple[Fraction, ...]) -> Quantity:

@@ -318,6 +318,10 @@ def _name(text: str, cited: Cited) -> LookupOutcome:
     return found("name", text, source, how) if source else not_found("name", text, cited)
 
 
+MAX_EXPLAINED = 60
+"""Numbers of one sentence that no source has and that may follow from others; a text with more is made to cost time."""
+
+
 def _amounts(part: SentencePart, cited: Cited) -> list[LookupOutcome]:
     """Numbers: first those that a source has, then the others, some of which follow from the first."""
     message = [one for one in wholes(part.figures.quantities) if not is_passed_over(one)]
@@ -337,9 +341,10 @@ def _amounts(part: SentencePart, cited: Cited) -> list[LookupOutcome]:
                 found(one.kind, one.text, source, how), span=(one.start, one.end), places=places
             )
     known = [one for one in message if one.start in outcomes or one.is_share]
-    for one in message:
-        if one.start not in outcomes and not one.is_share:
-            outcomes[one.start] = _absent(one, part, cited, known)
+    absent = [one for one in message if one.start not in outcomes and not one.is_share]
+    for number, one in enumerate(absent):
+        is_explained = number < MAX_EXPLAINED
+        outcomes[one.start] = _absent(one, part, cited, known) if is_explained else not_found(one.kind, one.text, cited)
     return [outcomes[one.start] for one in message if one.start in outcomes]
 
 
