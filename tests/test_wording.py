@@ -169,7 +169,6 @@ def test_help_of_commands_uses_plain_words() -> None:
     assert faults == [], "\n".join(faults)
 
 
-@pytest.mark.slow
 def test_docstrings_are_understood_alone() -> None:
     """No docstring begins with "Of", "By" or "As"."""
     package = ROOT / "src" / "explorer"
