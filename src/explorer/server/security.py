@@ -22,8 +22,9 @@ COOKIE = "explorer_token"
 """The beginning of the cookie's name; the port follows, since browsers send a cookie to all ports of a host."""
 TOKEN = "token"  # noqa: S105 - the name of a parameter
 MAX_BODY_BYTES = 24_000_000
-MAX_LENGTH_DIGITS = 18
 """The size of a request: some files with a question."""
+MAX_LENGTH_DIGITS = 18
+"""Digits of a request's size; a number of thousands of digits is slow to read."""
 MIN_TOKEN_CHARS = 16
 LOCAL_NAMES = frozenset({"localhost"})
 NEEDS_TOKEN = "A token is needed."  # noqa: S105 - words

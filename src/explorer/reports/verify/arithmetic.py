@@ -5,7 +5,6 @@ only where the sentence speaks of a comparison: of many figures, two make any sm
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
@@ -24,7 +23,6 @@ MAX_ALIKE = 8
 """Figures of the same measure in a source; of more, only those near what the sentence says are tried."""
 MAX_SENTENCES = 8
 """Sentences of the source whose figures are tried, those that share most with the writer's first."""
-MAX_POSTINGS = 60
 LEAST_SHARED = 0.5
 """Smallest part of what the best sentence shares that another one has to share."""
 FEW_DIGITS = 2
@@ -122,9 +120,7 @@ def _candidates(mine: str, text: str, indexed: IndexedSource) -> Iterator[Operan
 
 def _alike(text: str, indexed: IndexedSource) -> list[int]:
     """Return the sentences that share most words with a text, the best first."""
-    counts: Counter[int] = Counter()
-    for word in terms_of(text).words:
-        counts.update(indexed.passages.index.get(word, ())[:MAX_POSTINGS])
+    counts = indexed.passages.shared(terms_of(text).words)
     best = max(counts.values(), default=0)
     shown = [number for number, count in counts.most_common() if count >= LEAST_SHARED * best]
     return shown[:MAX_SENTENCES]

@@ -16,7 +16,6 @@ from explorer.reports.verify.polarity import polarity
 from explorer.reports.verify.terms import TERM, term_key, terms_of
 from explorer.text.words import CJK_LETTER
 
-MAX_POSTINGS = 60
 LEAST_TERMS = 2
 LEAST_SHARED = 0.6
 LEAST_OWN = 0.5
@@ -75,9 +74,7 @@ def _subject(clause: str, there: Passages) -> frozenset[str]:
 
 def _said_of_other(subject: frozenset[str], clause: str, there: Passages) -> Conflict | None:
     rest = terms_of(clause).words - subject
-    counts: Counter[int] = Counter()
-    for word in rest:
-        counts.update(there.index.get(word, ())[:MAX_POSTINGS])
+    counts = there.shared(rest)
     best = max(counts.values(), default=0)
     if best < max(LEAST_TERMS, LEAST_SHARED * len(rest)):
         return None

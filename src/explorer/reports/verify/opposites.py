@@ -5,17 +5,15 @@ it negates, and a direction (`above`, `below`) at the words next to it.
 """
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from explorer.reports.verify.context import Conflict
-from explorer.reports.verify.passages import Passages
+from explorer.reports.verify.passages import COMPARISON, Passages
 from explorer.reports.verify.polarity import BOUND, IMPLICIT, MONTH, NEGATION, NO_NEGATION, axis_words
 from explorer.reports.verify.terms import TERM, term_key
 from explorer.text.words import CJK_LETTER
 
-MAX_POSTINGS = 60
 MAX_CHARS = 700
 LEAST_TERMS = 3
 LEAST_SHARED = 0.5
@@ -34,7 +32,6 @@ UNSURE = re.compile(r"\b(?:if|whether|would|could|might|may|should|unless|ob|wen
 PREFIXES = ("un", "dis", "non-", "in", "im", "ir", "il")
 MIN_BASE = 5
 """Letters of a word that a prefix turns round."""
-THAN = re.compile(r"\b(?:than|als)\b")
 PLACED = frozenset(["before", "after", "vor", "nach"])
 """Words of time that stand before what they are about."""
 BESIDE = 2
@@ -75,9 +72,7 @@ def opposite_words(text: str, there: Passages) -> Conflict | None:
     keys = {token.key for token in mine}
     if len(keys) < LEAST_TERMS:
         return None
-    counts: Counter[int] = Counter()
-    for word in keys:
-        counts.update(there.index.get(word, ())[:MAX_POSTINGS])
+    counts = there.shared(keys)
     best = max(counts.values(), default=0)
     if best < max(LEAST_TERMS, LEAST_SHARED * len(keys)):
         return None
@@ -171,7 +166,9 @@ def _turned(one: ReadText, other: ReadText) -> bool:
     """Return whether two texts have opposites next to the same words, and never the same one there."""
     ours = directions(*one)
     theirs = directions(*other) if ours else []
-    if not theirs or (THAN.search(one.text) and THAN.search(other.text) and _is_other_comparison(ours, theirs)):
+    if not theirs or (
+        COMPARISON.search(one.text) and COMPARISON.search(other.text) and _is_other_comparison(ours, theirs)
+    ):
         return False
     return any(_is_turned(mine, theirs) for mine in ours)
 

@@ -56,6 +56,10 @@ INNER_NAME = re.compile(
     r"|(?<!\d)\d+[号期版代季届號]线?"
 )
 SAME_CHARS = 60
+MAX_POSTINGS = 60
+"""Sentences that are looked at for a word; a word of more says little."""
+COMPARISON = re.compile(r"\b(?:than|als)\b")
+"""Words of a comparison, whose two sides may change places in another sentence."""
 FIRST_NAME = re.compile(r"[A-Z][\w'-]+(?![\w'-]|:)")
 SMALL_WORD = re.compile(r"(?<![\w'-])[a-z][\w'-]+")
 
@@ -220,6 +224,13 @@ class Passages:
             for term in terms.words:
                 table.setdefault(term, []).append(number)
         return table
+
+    def shared(self, words: Iterable[str], most: int = MAX_POSTINGS) -> Counter[int]:
+        """Count for each sentence how many of some words it has; of a word's sentences, the first `most` count."""
+        counts: Counter[int] = Counter()
+        for word in words:
+            counts.update(self.index.get(word, ())[:most])
+        return counts
 
     def _terms(self, start: int, end: int, without: tuple[int, int] = (-1, -1)) -> TermSet:
         terms = terms_of(self.text, start, end, without=without)

@@ -4,7 +4,6 @@ Only the passages that share most of its words are compared; that there is none 
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -33,7 +32,7 @@ from explorer.reports.verify.figures import FILLER
 from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.opposites import opposite_words
 from explorer.reports.verify.order import is_turned
-from explorer.reports.verify.passages import Passages
+from explorer.reports.verify.passages import COMPARISON, Passages
 from explorer.reports.verify.polarity import NEGATION, polarity
 from explorer.reports.verify.substitutions import substituted
 from explorer.reports.verify.terms import TermSet, key, terms_of
@@ -78,10 +77,6 @@ def statement_conflict(
     return None
 
 
-COMPARISON = re.compile(r"\b(?:than|als)\b")
-"""Words of a comparison. Its two sides may stand the other way round in a source, so names are not compared there."""
-
-
 @dataclass(frozen=True)
 class Statement:
     """A sentence that is compared as a whole."""
@@ -94,9 +89,7 @@ class Statement:
 
 def _ranked(words: Iterable[str], there: Passages) -> tuple[int, list[int]]:
     """Return how many of some words the best sentences share, and these sentences."""
-    counts: Counter[int] = Counter()
-    for word in words:
-        counts.update(there.index.get(word, ())[:MAX_POSTINGS])
+    counts = there.shared(words, MAX_POSTINGS)
     best = max(counts.values(), default=0)
     return best, [number for number, count in counts.items() if count == best]
 

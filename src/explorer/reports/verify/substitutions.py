@@ -5,7 +5,6 @@ are the same, one of a kind stands in the place of another one of that kind.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
@@ -13,11 +12,10 @@ from typing import NamedTuple
 from explorer.reports.verify.calendar_dates import MONTHS, WEEKDAYS
 from explorer.reports.verify.context import OTHER, Conflict
 from explorer.reports.verify.numerals import MEASURES, SCALES, SMALL_NUMBERS
-from explorer.reports.verify.passages import Passages
+from explorer.reports.verify.passages import COMPARISON, Passages
 from explorer.reports.verify.terms import TERM, term_key
 from explorer.text.words import CJK_LETTER
 
-MAX_POSTINGS = 60
 MAX_CHARS = 700
 LEAST_SAME = 3
 LEAST_SHARED = 0.6
@@ -30,8 +28,6 @@ _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth la
 ORDINALS = frozenset(_ORDINALS.split())
 YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 BEHIND = re.compile(r"[ -]?([^\W\d_]+|%)?")
-COMPARISON = re.compile(r"\b(?:than|als)\b")
-"""Words of a comparison, whose two sides may change places."""
 COMMA_BEFORE = re.compile(r"[,;] $")
 SHORT_NAME = re.compile(r"[A-Z]{2,4}")
 """A unit or a zone as well as a name."""
@@ -56,9 +52,7 @@ def substituted(text: str, there: Passages) -> Conflict | None:
         return None
     mine = list(_tokens(text, there))
     keys = {token.key for token in mine}
-    counts: Counter[int] = Counter()
-    for key in keys:
-        counts.update(there.index.get(key, ())[:MAX_POSTINGS])
+    counts = there.shared(keys)
     best = max(counts.values(), default=0)
     if best < max(LEAST_SAME, LEAST_SHARED * (len(keys) - 1)):
         return None
