@@ -1,12 +1,12 @@
 """How many false claims the citation check finds, and how many true ones it takes for false, by kind of claim.
 
-    uv run python bench/citations.py [--set dev|hard|heldout|realdev|real|unseen] [--totals] [--failures] [--json]
+    uv run python bench/citations.py [--set dev|hard|heldout|realdev|real|unseen|blind] [--totals] [--failures] [--json]
     uv run python bench/citations.py --attribution FILE.jsonl [--failures] [--json]
 
-Each case is a sentence, the sources that it cites, and whether they say so. The set `unseen` is held out: nothing but
-its totals is to be looked at while the check is changed; the others are for working on it. Intervals: Wilson, 95 %.
-`realdev`, `real` and `unseen` are about recorded texts of others, which are not in this repository: `--data` names
-their folder.
+Each case is a sentence, the sources that it cites, and whether they say so. The set `blind` is held out: its sentences
+were written without a look at the check or at other sets, and nothing but its totals is to be looked at while the check
+is changed; the others are for working on it. Intervals: Wilson, 95 %. `realdev`, `real`, `unseen` and `blind` are about
+recorded texts of others, which are not in this repository: `--data` names their folder.
 
 `--attribution` reads a file of AttributionBench (github.com/OSU-NLP-Group/AttributionBench), sentences of real systems
 that people found attributable to their references, or not. Most of those that are not have no wrong figure or name:
@@ -36,9 +36,9 @@ from explorer.schema.events import Source
 from explorer.text.words import sentence_ends
 
 CASES = Path(__file__).resolve().parents[1] / "tests" / "reports" / "verify" / "context"
-OPEN_SETS = ("dev", "hard", "heldout", "realdev", "real")
+OPEN_SETS = ("dev", "hard", "heldout", "realdev", "real", "unseen")
 """Sets whose single cases may be looked at while the check is changed."""
-SETS = (*OPEN_SETS, "unseen")
+SETS = (*OPEN_SETS, "blind")
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 """Recorded texts: pages, articles, questions with their paragraphs, and days and threads as Algolia gives them."""
 MIN_POINTS = 100
