@@ -55,6 +55,23 @@ def test_how_many(question: str, count: int) -> None:
         ("Hacker News 上关于数据库的讨论", "数据库"),
         ("Hacker News 怎么看 Rust？", "Rust"),
         ("What did Hacker News say about Rust this week?", "Rust"),
+        ("What did people on Hacker News say about Rust last week?", "Rust"),
+        ("HN stories about AI since Monday", "AI"),
+        ("Did HN discuss the CrowdStrike outage 2 years ago?", "CrowdStrike outage"),
+        ("hacker news rust", "rust"),
+        ("HN: zig vs rust", "zig rust"),
+        ("hn sqlite wal mode last year", "sqlite wal mode"),
+        ("What did HN say on the crowdstrike outage", "crowdstrike outage"),
+        ("Was sagt Hacker News diese Woche über Rust?", "Rust"),
+        ("Was denkt HN über selbst gehostete Mailserver?", "selbst gehostete Mailserver"),
+        ("上周HN对Rust的看法", "Rust"),
+        ("最近三天HN上有什么AI新闻", "AI"),
+        ("今週のHacker NewsでRustについて何が話題ですか", "Rust"),
+        ("Qué dice Hacker News sobre Rust?", "Rust"),
+        ("What is new on HN this morning?", ""),
+        ("Was war gestern auf Hacker News los?", ""),
+        ("HN の今日の話題は？", ""),
+        ("Summarize HN in 3 bullet points", ""),
         ("What was notable on Hacker News, and what did people argue about?", ""),
         ("What are people on HN saying about the most notable stories today?", ""),
     ],
@@ -84,6 +101,7 @@ def test_the_language_asked_for_wins() -> None:
     assert wish_of("今天有什么新闻").language == "zh"
     assert wish_of("Wie hoch ist die Brücke von Arvik?").language == "de"
     assert wish_of("What was the war on drugs about?").language == "en"
+    assert wish_of("HN の今日の話題は？").language == "en"
     assert wish_of("What is new on HN?", language="zh").language == "zh"
     task = TaskData(words="Do it.\n\nQuestion: 今天\nLanguage of the report: en")
     assert understand_task(task).language == "en"
@@ -101,6 +119,25 @@ def test_the_language_asked_for_wins() -> None:
         ("HN stories about Rust between August 10 and August 12, 2026", "2026-08-10", "2026-08-12"),
         ("What did HN say about Rust since August 2026?", "2026-08", "today"),
         ("2026年8月10日 Hacker News 上关于 Rust 的讨论", "2026-08-10", "2026-08-10"),
+        ("What did people on Hacker News say about Rust last week?", "last week", "last week"),
+        ("HN stories about Rust over the past two weeks", "14d", "today"),
+        ("HN stories about Rust in the last 36 hours", "36h", "today"),
+        ("HN stories about Rust in the last couple of days", "2d", "today"),
+        ("top HN stories about Rust since Monday", "monday", "today"),
+        ("What happened on Hacker News on Monday?", "monday", "monday"),
+        ("Was war gestern auf Hacker News los?", "yesterday", "yesterday"),
+        ("Was sagt HN diese Woche über Rust?", "7d", "today"),
+        ("HN in den letzten drei Tagen zu Rust", "3d", "today"),
+        ("Was war am Montag auf Hacker News?", "monday", "monday"),
+        ("上周HN对Rust的看法", "last week", "last week"),
+        ("最近三天HN上关于Rust的讨论", "3d", "today"),
+        ("先週のHacker NewsでRustについて", "last week", "last week"),
+        ("Anything about Rust on HN today?", "24h", "today"),
+        ("what's notable on HN today", "", ""),
+        ("best HN posts of 2025", "2025", "2025"),
+        ("best HN posts since 2025", "2025", "today"),
+        ("What was notable on HN from 10 to 12 August 2026?", "2026-08-10", "2026-08-12"),
+        ("Did HN discuss it 2 years ago?", "", ""),
     ],
 )
 def test_when(question: str, since: str, until: str) -> None:

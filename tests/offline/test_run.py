@@ -175,6 +175,46 @@ def test_a_subreddit_is_listed_and_read() -> None:
     assert "*alice*: “I have tested the lantern database" in report
 
 
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("What was notable on HN on Monday?", ("get_hn_stories", {"date": "monday"})),
+        ("What was notable on HN this week?", ("get_hn_stories", {"date": "7d"})),
+        ("notable on HN from 10 to 12 August 2026", ("get_hn_stories", {"date": "2026-08-10..2026-08-12"})),
+        ("notable HN stories last month", ("search_hn", {"query": "", "since": "last month", "until": "last month"})),
+        ("notable HN stories in 2025", ("search_hn", {"query": "", "since": "2025", "until": "2025"})),
+        ("HN stories about lanterns last week", ("search_hn", {"query": "lanterns", "since": "last week"})),
+        ("best posts on r/golang this week", ("get_reddit_posts", {"sort": "top", "time": "week"})),
+        ("r/golang posts about lanterns last month", ("get_reddit_posts", {"query": "lanterns", "time": "year"})),
+        ("r/golang posts about lanterns in August 2026", ("get_reddit_posts", {"sort": "top", "time": "all"})),
+        ("r/golang posts about lanterns", ("get_reddit_posts", {"sort": "hot"})),
+    ],
+)
+def test_the_time_asked_for_reaches_the_service(question: str, asked: tuple[str, JsonObject]) -> None:
+    """A list of its days, or a search where the time is longer than a list can be."""
+    calls: list[tuple[str, JsonObject]] = []
+
+    def recorded(name: str) -> Tool:
+        def answer(given: JsonObject) -> ToolResult:
+            calls.append((name, given))
+            return story_list(*STORIES)
+
+        return answer
+
+    run(question, changed={name: recorded(name) for name in ("get_hn_stories", "search_hn", "get_reddit_posts")})
+    (name, given) = calls[0]
+    assert (name, {key: given.get(key) for key in asked[1]}) == asked
+
+
+def test_a_title_has_the_days_of_what_was_searched_for() -> None:
+    """A list's stories are of its day; those of a month are of many."""
+    found = story_list(*STORIES)
+    found.metadata["stories"][1]["time"] = "2026-02-27T10:00:00Z"
+    changed: dict[str, Tool] = {"search_hn": lambda _given: found}
+    report = run("notable HN stories last month", changed=changed).files["report.md"]
+    assert report.startswith("# Notable on Hacker News, 27 February 2026 \u2013 14 March 2026")
+
+
 def test_argued_about_has_a_floor() -> None:
     """Two comments on one point are no argument, and neither are fewer comments than points."""
     quiet = run("What is notable on Hacker News today?").files["report.md"]

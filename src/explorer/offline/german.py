@@ -55,6 +55,7 @@ _WORDS = (
     "der die das den dem des ein eine einen einem einer und oder ist sind war waren wird wurde wurden werden hat haben"
     " nicht mit von vom zu zum zur auf für über bei nach aus wie was wer wo wann warum welche welcher welches wieviel"
     " viel gibt es ich wir man heute gestern kann können im am sich auch nur"
+    " diese dieser letzte letzten sagt hält denkt"
 )
 GERMAN_WORDS = frozenset(_WORDS.split())
 ENGLISH_WORDS = frozenset(

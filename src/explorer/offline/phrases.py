@@ -4,6 +4,7 @@ import re
 from datetime import datetime
 
 from explorer.offline.german import GERMAN, german_day, is_german
+from explorer.text.languages import HIRAGANA_LETTER
 from explorer.text.words import phrase_language
 
 LANGUAGE_LINE = re.compile(r"^Language of the report: (\S+)", re.MULTILINE)
@@ -122,5 +123,10 @@ def language_in_task(words: str) -> str:
 
 
 def language_of(text: str) -> str:
-    """Return the language of a question: `zh` when a good part of its letters is Chinese, `de` by its words."""
+    """Return `zh`, `de` or `en`, the languages of these phrases, by a question's letters and commonest words.
+
+    Japanese, which has Chinese letters, too, gets an English report.
+    """
+    if HIRAGANA_LETTER.search(text):
+        return "en"
     return "de" if is_german(text) else phrase_language(text)

@@ -1,13 +1,16 @@
 """What a question asks for, as far as patterns can tell."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from explorer.offline.named_dates import named_time
+from explorer.offline.asked_time import A_DAY, time_asked
+from explorer.offline.german import GERMAN_WORDS
 from explorer.offline.phrases import SAMPLE_LINE, language_in_task, language_of
 from explorer.schema.messages import TaskData
-from explorer.text.words import words_of
+from explorer.text.languages import HIRAGANA_LETTER
+from explorer.text.words import HAN, KATAKANA, words_of
 
 DEFAULT_STORIES = 9
 MAX_STORIES = 12
@@ -16,9 +19,9 @@ MAX_TOPIC_CHARS = 60
 PLACE_LINE = re.compile(r"^Place: (?:Hacker News|r/(\w+))$", re.MULTILINE)
 TOPIC_LINE = re.compile(r"^Topic: (.+)$", re.MULTILINE)
 TASK_QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
-SAYS_HACKER_NEWS = re.compile(r"hacker\s*news|\bhn\b|黑客新闻", re.IGNORECASE)
+SAYS_HACKER_NEWS = re.compile(r"hacker\s*news|(?<![A-Za-z0-9_])hn(?![A-Za-z0-9_])|黑客新闻", re.IGNORECASE)
 HACKER_NEWS = re.compile(
-    r"hacker\s*news|\bhn\b|\bfront\s?page\b|\b(?:show|ask|tell) hn\b|\btop stories\b|黑客新闻|热帖"
+    rf"{SAYS_HACKER_NEWS.pattern}|\bfront\s?page\b|\btop stories\b|热帖"
     r"|\b(?:today|today's|latest|this week's) (?:tech |technology )?(?:news|stories)\b|\b(?:tech )?news (?:of )?today\b"
     r"|(?:今天|今日|最新)的?.{0,12}(?:新闻|热点|帖子)|科技新闻",
     re.IGNORECASE,
@@ -66,7 +69,8 @@ GENERAL_WORDS = frozenset(
         summarise report digest overview brief briefing discussion discussions discussed discuss discussing comment
         comments people argue argued arguing arguments debate debated community users readers tech technology write find
         tell show give explore look read explain list please anything something everything topic topics theme themes
-        main major points upvoted matter matters english chinese question each ask tell 今天 今日 新闻
+        main major points upvoted matter matters english chinese question each ask tell say says said think thinks
+        thought opinion opinions view views vs versus compare reddit anybody someone 今天 今日 新闻
         热门 最新 值得 关注 帖子 讨论 评论 总结 报告 科技 黑客 有什 什么 哪些 大家 争论"""
     )
 )
@@ -77,25 +81,24 @@ FACT = re.compile(
 """How a question begins that wants one thing, not a day."""
 WHOLE_DAY = re.compile(
     r"\b(?:notable|noteworthy|important|interesting|happening|happened|trending|popular|hot|hottest|top|best|today|news"
-    r"|stories|posts|threads|discussions?|overview|digest|summar\w+)\b",
+    r"|stories|posts|threads|discussions?|overview|digest|summar\w+"
+    r"|bemerkenswert\w*|wichtig\w*|interessant\w*|beliebt\w*|los|neues|neuigkeiten|nachrichten|überblick|übersicht)\b"
+    r"|話題は|注目|人気|ニュース",
     re.IGNORECASE,
 )
+TOPICS_BY_LANGUAGE = {
+    "de": re.compile(r"\b(?:über|zum|zur|zu|von|rund um)\s+(.+?)(?=\s+(?:auf|bei|in|im)\s|[?.,;!\n]|$)", re.IGNORECASE),
+    "ja": re.compile(rf"([A-Za-z0-9+#.{KATAKANA}{HAN}-]{{1,20}}?)(?:について|に関する|をめぐる|の話題)"),
+}
+MAX_LEFT_WORDS = 5
+"""More words than this in a question that names no topic are a sentence, not a topic."""
+CHINESE_ENDING = re.compile(r"(?<=.)(?:新闻|帖子|讨论|话题|消息|文章|热点)$")
 SUBREDDIT = re.compile(r"(?<![\w/])/?r/([A-Za-z0-9_]{2,21})\b|\bsubreddits?\s+([A-Za-z0-9_]{2,21})\b", re.IGNORECASE)
 SAYS_REDDIT = re.compile(r"\breddit\b", re.IGNORECASE)
 SORTS = (
     ("new", re.compile(r"\bnew(?:est)?\b|\blatest\b|最新", re.IGNORECASE)),
     ("top", re.compile(r"\b(?:top|best|biggest|most)\b|热门|最热", re.IGNORECASE)),
 )
-TIMES = (
-    (re.compile(r"\b(\d{4}-\d{2}-\d{2}|\d{4}-\d{2})\b"), r"\1", True),
-    (re.compile(r"\byesterday\b|昨天|昨日", re.IGNORECASE), "yesterday", True),
-    (re.compile(r"\blast (week|month|year)\b", re.IGNORECASE), r"last \1", True),
-    (re.compile(r"\b(?:last|past) (\d{1,3}) ?(hour|day|week)s?\b", re.IGNORECASE), r"\1 \2", False),
-    (re.compile(r"\b(?:this|past) week\b|本周|这周|这一周|最近一周", re.IGNORECASE), "7d", False),
-    (re.compile(r"\b(?:this|past) month\b|本月|这个月|最近一个月", re.IGNORECASE), "30d", False),
-    (re.compile(r"\b(?:this|past) year\b|今年", re.IGNORECASE), "365d", False),
-)
-"""Times as a question names them, how tools read them, and whether they have an end."""
 URL = re.compile(r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]")
 
 
@@ -132,6 +135,8 @@ class Wish:
     since: str = ""
     """The time that the question names, as tools read it."""
     until: str = ""
+    days: int = 0
+    """About how many days that time has; 0: none is named."""
     subreddit: str = "all"
     sort: str = "hot"
     files: tuple[tuple[str, str], ...] = ()
@@ -190,8 +195,7 @@ def understand_follow_up(message: str, wish: Wish) -> Wish:
         found = replace(found, subreddit=wish.subreddit)
     if not kind.lists_stories or found.topic or WHOLE_DAY.search(message):
         return found
-    words = [word for word in re.findall(r"[\w+#.'-]+", message) if set(words_of(word)) - GENERAL_WORDS]
-    return replace(found, topic=" ".join(words)[:MAX_TOPIC_CHARS])
+    return replace(found, topic=" ".join(_telling(message, found.language))[:MAX_TOPIC_CHARS])
 
 
 def _kind(wish: Wish) -> QuestionKind:
@@ -213,30 +217,23 @@ def _detailed(wish: Wish) -> Wish:
         return wish
     question = wish.question
     subreddit = next((name for found in SUBREDDIT.finditer(question) for name in found.groups() if name), "all")
-    named = named_time(question)
-    topic = topic_of(SUBREDDIT.sub(" ", named.rest))
-    counted = count_of(named.rest)
-    since, until = (named.since, named.until) if named.since and topic else time_of(question)
+    asked = time_asked(question)
+    topic = topic_of(SUBREDDIT.sub(" ", asked.rest))
+    counted = count_of(asked.rest)
+    if asked.since == A_DAY and not topic:
+        asked = asked._replace(since="", until="", days=0)  # the page as it is
     return replace(
         wish,
         story_list=next((name for name, pattern in LISTS if pattern.search(question)), "top"),
         topic=topic,
         count=min(counted or (TOPIC_STORIES if topic else DEFAULT_STORIES), MAX_STORIES),
         is_counted=counted > 0,
-        since=since,
-        until=until,
+        since=asked.since,
+        until=asked.until,
+        days=asked.days,
         subreddit=subreddit,
         sort=next((name for name, pattern in SORTS if pattern.search(question)), "hot"),
     )
-
-
-def time_of(question: str) -> tuple[str, str]:
-    """Return the beginning and the end of the time that a question names; empty when it names none."""
-    for pattern, words, has_end in TIMES:
-        if match := pattern.search(question):
-            time = match.expand(words)
-            return time, time if has_end else "today"
-    return "", ""
 
 
 def count_of(question: str) -> int:
@@ -250,16 +247,41 @@ def count_of(question: str) -> int:
 
 def topic_of(question: str) -> str:
     """Return what the stories should be about; empty when the question is about the day as a whole."""
-    quoted = QUOTED.search(question)
-    candidates = [quoted[1]] if quoted else []
-    candidates += [match[1] for pattern in TOPIC_PATTERNS for match in pattern.finditer(question)]
-    if (fact := FACT.match(question)) and not WHOLE_DAY.search(question):
-        candidates.append(question[fact.end() :])
-    if language_of(question) == "zh":
-        candidates += [" ".join(re.findall(r"[A-Za-z][\w+#.-]*", SAYS_HACKER_NEWS.sub(" ", question)))]
-    for candidate in candidates:
-        words = [word for word in re.findall(r"[\w+#.'-]+", candidate) if set(words_of(word)) - GENERAL_WORDS]
-        topic = " ".join(words)[:MAX_TOPIC_CHARS].strip(" .")
+    language = "ja" if HIRAGANA_LETTER.search(question) else language_of(question)
+    for candidate in _candidates(question, language):
+        words = _telling(candidate, language)
+        topic = CHINESE_ENDING.sub("", " ".join(words)[:MAX_TOPIC_CHARS].strip(" ."))
         if topic and not topic.isdigit():
             return topic
     return ""
+
+
+def _telling(text: str, language: str) -> list[str]:
+    """Return the words that a title could share."""
+    words = re.findall(r"[\w+#.'-]+", text)
+    empty = GERMAN_WORDS if language == "de" else frozenset[str]()
+    return [word for word in words if set(words_of(word)) - GENERAL_WORDS and word.lower() not in empty]
+
+
+def _candidates(question: str, language: str) -> Iterator[str]:
+    """Yield what a question could be about, the plainest first."""
+    if quoted := QUOTED.search(question):
+        yield quoted[1]
+    without_site = SAYS_HACKER_NEWS.sub(" ", question).strip()
+    if pattern := TOPICS_BY_LANGUAGE.get(language):
+        yield from (match[1] for match in pattern.finditer(without_site))
+    yield from (match[1] for pattern in TOPIC_PATTERNS for match in pattern.finditer(question))
+    is_day = WHOLE_DAY.search(without_site)
+    if (fact := FACT.match(question)) and not is_day:
+        yield question[fact.end() :]
+    if language in {"zh", "ja"}:
+        yield " ".join(re.findall(r"[A-Za-z][\w+#.-]*", without_site))
+    elif not is_day:
+        yield _left_over(without_site, language)
+
+
+def _left_over(question: str, language: str) -> str:
+    """Return the names in a question of any language; where it has none, its few words: `hacker news rust`."""
+    words = _telling(question, language)
+    names = [word for word in words if word[:1].isupper() and not question.startswith(word)]
+    return " ".join(names or (words if len(words) <= MAX_LEFT_WORDS else ()))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from explorer.offline.asked_time import A_DAY
 from explorer.offline.documents import SEARCH, keep, passages_about, read_pages, search_folder, search_web, sections_of
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import URL, QuestionKind, Wish, understand_task
@@ -27,6 +28,9 @@ IN_FOLDER = "Search the user's own folder"
 LIST_LIMIT = 30
 COMMENTS = "get_comments"
 COMMENT_LIMIT = 40
+MAX_LISTED_DAYS = 14
+"""Lists of more days are not to be had; the stories of a longer time are found by a search without words."""
+REDDIT_SPANS = (("day", 1), ("week", 7), ("month", 31), ("year", 366))
 SEARCH_SPAN = "365d"
 """How far back a search goes for a question that names no time."""
 ARTICLE_SENTENCES = 3
@@ -96,19 +100,25 @@ def _list_calls(wish: Wish) -> tuple[Ask, ...]:
     """Return the calls that list what a question about stories asks for: a list, a day's stories, or a search."""
     if wish.kind is QuestionKind.REDDIT:
         query = {"query": wish.topic} if wish.topic else {}
-        span = {"time": "week"} if wish.since == "7d" and wish.sort == "top" else {}
-        return (
-            Ask(
-                "get_reddit_posts", {"subreddit": wish.subreddit, "sort": wish.sort, "limit": LIST_LIMIT} | query | span
-            ),
-        )
+        # A listing has a time only with the best posts of it.
+        span = {"sort": "top", "time": _reddit_span(wish)} if wish.days and wish.sort != "new" else {"sort": wish.sort}
+        return (Ask("get_reddit_posts", {"subreddit": wish.subreddit, "limit": LIST_LIMIT} | query | span),)
     listing: dict[str, object] = {"story_type": wish.story_list, "limit": LIST_LIMIT}
-    if not wish.topic:
-        return (Ask("get_hn_stories", listing | ({"date": wish.since} if wish.since else {})),)
     span = {"since": wish.since or SEARCH_SPAN} | ({"until": wish.until} if wish.until else {})
+    if not wish.topic and wish.days <= MAX_LISTED_DAYS:
+        is_range = wish.until not in {"", "today", wish.since}
+        date = f"{wish.since}..{wish.until}" if is_range else wish.since
+        return (Ask("get_hn_stories", listing | ({"date": date} if date else {})),)
     found = Ask("search_hn", {"query": wish.topic} | span)
-    # Without a time, what is on the page just now counts, too: its titles are compared with the topic.
-    return (found,) if wish.since else (Ask("get_hn_stories", listing), found)
+    # Without a time, and for today, what is on the page just now counts, too: its titles are compared with the topic.
+    return (found,) if wish.since not in {"", A_DAY} else (Ask("get_hn_stories", listing), found)
+
+
+def _reddit_span(wish: Wish) -> str:
+    """Return the shortest of the site's spans that reaches back to the time asked for."""
+    reach = wish.days if wish.until == "today" else wish.days * 2
+    known = wish.until == "today" or not wish.since[:1].isdigit()
+    return next((name for name, days in REDDIT_SPANS if known and reach <= days), "all")
 
 
 def _with_gaps(summary: str, gaps: Sequence[str]) -> str:

@@ -124,7 +124,11 @@ def _story_report(
 def _title(wish: Wish, ranked: Sequence[ListedStory], phrases: Phrases) -> str:
     key = "title_topic" if wish.topic else "title_stories"
     title = phrases(key, place=wish.place, topic=harmless(wish.topic))
-    day = phrases.day(max((story.time for story in ranked), default=""))
+    times = [story.time for story in ranked if story.time]
+    # The stories of a page are those of its day; what was searched for can be of any.
+    first = phrases.day(min(times, default="")) if wish.topic or wish.days > 1 else ""
+    last = phrases.day(max(times, default=""))
+    day = last if first in {"", last} else f"{first} \u2013 {last}"
     return title + (phrases("on_day", day=day) if day else "")
 
 

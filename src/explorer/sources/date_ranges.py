@@ -16,6 +16,8 @@ AGO = re.compile(r"(?:(?:the\s+)?(?:last|past)\s+)?(\d{1,5})\s*([hdw])[a-z]*(?:\
 NAMED = re.compile(r"(this|last)\s+(week|month|year)", re.IGNORECASE)
 MONTH = re.compile(r"(\d{4})-(\d{1,2})")
 YEAR = re.compile(r"\d{4}")
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+"""Each is the latest one, today included."""
 DECEMBER = 12
 UNDERSTOOD = own(
     "today, yesterday, last week, this month, a span like 24h or 7d, a day like 2026-08-01, a month like 2026-08"
@@ -138,9 +140,8 @@ def _stretch(field: str, text: str, now: datetime, zone: tzinfo) -> tuple[dateti
 
 def _days(words: str, today: date) -> tuple[date, date] | None:
     """Return the first day of a calendar term and the first day after it; None for anything else."""
-    if words in {"today", "yesterday"}:
-        first = today - timedelta(days=words == "yesterday")
-        return first, first + timedelta(days=1)
+    if day := _one_day(words, today):
+        return day, day + timedelta(days=1)
     if match := NAMED.fullmatch(words):
         return _named(match[2], today, is_last=match[1] == "last")
     if match := MONTH.fullmatch(words):
@@ -148,10 +149,15 @@ def _days(words: str, today: date) -> tuple[date, date] | None:
         return first, _next_month(first)
     if YEAR.fullmatch(words):
         return date(int(words), 1, 1), date(int(words) + 1, 1, 1)
-    if re.fullmatch(r"\d{4}-\d\d-\d\d", words):
-        first = date.fromisoformat(words)
-        return first, first + timedelta(days=1)
     return None
+
+
+def _one_day(words: str, today: date) -> date | None:
+    if words in {"today", "yesterday"}:
+        return today - timedelta(days=words == "yesterday")
+    if words in WEEKDAYS:
+        return today - timedelta(days=(today.weekday() - WEEKDAYS.index(words)) % 7)
+    return date.fromisoformat(words) if re.fullmatch(r"\d{4}-\d\d-\d\d", words) else None
 
 
 def _named(unit: str, today: date, *, is_last: bool) -> tuple[date, date]:
