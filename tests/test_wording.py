@@ -62,7 +62,6 @@ ALLOWED = (
     Allowed("src/explorer/documents/parsing/judgement.py", "press (&|and) hold", "a text of other sites"),
     Allowed("src/explorer/sources/http/robots.py", "User-agent: nobody", "a name in a robots.txt"),
     Allowed("src/explorer/text/differences.py", "under until nobody", "a list of words that are not names"),
-    Allowed("src/explorer/offline/question.py", "ask|tell) hn", "matches the titles of Hacker News"),
     Allowed("src/explorer/offline/question.py", "tell show give", "a list of words that users write"),
     Allowed("src/explorer/offline/question.py", "each ask tell", "a list of words that users write"),
     Allowed("src/explorer/offline/sample_day/items.py", "Tell HN", "a kind of post on Hacker News"),

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from engine_stage import GOLDEN, NOON, noon, one_of_each
 from explorer.journal.codec import ENVELOPE, GENESIS, encode, scan
-from explorer.journal.journal import Journal, read
+from explorer.journal.journal import Journal, Protection, read
 from explorer.journal.run_state import RunState
 from explorer.schema.errors import JournalDamagedError, RunLockedError, StorageError
 from explorer.schema.events import (
@@ -405,19 +405,24 @@ async def test_a_failing_sync_stops_the_journal(tmp_path: Path, syncs: Syncs, nu
     assert (found[0], found[-1]) == (Steered(text="kept"), Steered(text="mended"))
 
 
-async def expect_failure(journal: Journal, words: str) -> bool:
+SENT = RequestSent(agent="a", model="m", input_tokens=1, output_tokens=1)
+
+
+async def expect_failure(journal: Journal, words: str, event: AnyEvent = Steered(text="lost")) -> bool:  # noqa: B008 - frozen
     """Append, and want it refused in these words, with the way on."""
     with pytest.raises(StorageError, match=words) as caught:
-        await journal.append(Steered(text="lost"))
+        await journal.append(event)
     return "everything acknowledged so far is safe" in caught.value.message and "resume" in caught.value.hint
 
 
-async def test_a_disk_that_fills_up_in_the_middle_of_a_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("event", [Steered(text="lost"), SENT], ids=["synced", "only written"])
+async def test_a_disk_that_fills_up_in_the_middle_of_a_line(tmp_path: Path, event: AnyEvent) -> None:
     """A real short write: the half line is cut off at the next opening, and the rest is all there."""
     journal = open_journal(tmp_path)
     await journal.append(Steered(text="kept"))
     size = (tmp_path / "journal.jsonl").stat().st_size
     with limited_file_size(size + 40):
+        assert await expect_failure(journal, "File too large", event)
         assert await expect_failure(journal, "File too large")
         journal.close()
     assert (tmp_path / "journal.jsonl").stat().st_size == size + 40
@@ -530,11 +535,26 @@ def test_a_killed_process_leaves_what_it_had_sent(tmp_path: Path) -> None:
     assert [record.event.type for record in read(tmp_path / "journal.jsonl")] == ["note"] + 20 * ["request_sent"]
 
 
+async def test_a_second_store_never_keeps_the_loop_waiting(tmp_path: Path) -> None:
+    """It may block, so it is called in the journal's thread, for whatever kind of record."""
+    threads: set[int] = set()
+
+    class Slow:
+        def write(self, entries: Sequence[tuple[JournalRecord, bytes]], *, is_synced: bool) -> None:  # noqa: ARG002
+            threads.add(threading.get_ident())
+
+    journal = Journal.open(tmp_path, noon, protection=Protection(store=Slow()))
+    for event in (SENT, Steered(text="kept"), SENT):
+        await journal.append(event)
+    journal.close()
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+
+
 async def test_a_record_in_the_file_is_not_called_durable(tmp_path: Path) -> None:
     """What was written without a sync counts as on disk only after the next one."""
-    sent = RequestSent(agent="a", model="m", input_tokens=1, output_tokens=1)
     note = NoteAdded(text="a", reason="a")
-    await append_all(tmp_path, note, sent, sent, note, note)
+    await append_all(tmp_path, note, SENT, SENT, note, note)
     lines = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
     assert [line["sure"] for line in lines] == [0, 1, 1, 1, 4]
 

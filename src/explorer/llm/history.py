@@ -21,6 +21,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import Protocol
 
 from explorer.llm.wire_json import encode
@@ -106,7 +107,7 @@ DIGEST_BYTES = 12
 
 def is_begin_of(history: Sequence[Message], longer: Sequence[Message]) -> bool:
     """Return whether a history only adds to another one. Its messages are then the same objects, so this is cheap."""
-    return len(history) <= len(longer) and all(old is new for old, new in zip(history, longer, strict=False))
+    return len(history) <= len(longer) and all(map(is_, history, longer))
 
 
 class _Hash(Protocol):

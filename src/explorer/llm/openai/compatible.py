@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, cast
 
 from explorer.llm.history import is_begin_of
 from explorer.llm.wire_json import as_object, as_text, parse_arguments
-from explorer.schema.messages import JsonObject, Message, Request, Results, Turn, UserText
+from explorer.schema.messages import JsonObject, Message, Request, Results, ToolSchema, Turn, UserText
 
 KEPT = frozenset(
     {"type", "description", "properties", "required", "items", "enum", "anyOf", "default", "nullable"}
@@ -195,6 +195,10 @@ class _Sent:
     added: int
     """The bytes that the request before did not have; in the first request, all."""
     is_cut: bool = False
+    system: str = ""
+    tools: tuple[ToolSchema, ...] = ()
+    prefix_bytes: int = 0
+    """The bytes of the system text and the tools."""
 
 
 NOTHING_SENT = _Sent((), 0, 0, 0, 0)
@@ -215,9 +219,19 @@ class CutPrompts:
         goes_on = is_begin_of(last.history, request.history)
         known, length = (last.history_bytes, len(last.history)) if goes_on else (0, 0)
         history_bytes = known + sum(map(_bytes, _texts(request.history[length:])))
-        size = history_bytes + _prefix_bytes(request)
-        added = size - last.bytes if goes_on else size
-        sent = _Sent(request.history, history_bytes, size, turn.usage.input_tokens, added)
+        is_same_prefix = last.system is request.system and last.tools is request.tools
+        prefix_bytes = last.prefix_bytes if is_same_prefix else _prefix_bytes(request)
+        size = history_bytes + prefix_bytes
+        sent = _Sent(
+            history=request.history,
+            history_bytes=history_bytes,
+            bytes=size,
+            counted=turn.usage.input_tokens,
+            added=size - last.bytes if goes_on else size,
+            system=request.system,
+            tools=request.tools,
+            prefix_bytes=prefix_bytes,
+        )
         if goes_on and last is not NOTHING_SENT:
             if _is_whole(last, sent):
                 self._counts_whole.add(request.model)
