@@ -316,6 +316,14 @@ def test_the_users_files_are_read_to_their_ends() -> None:
     assert "“It was opened in 1967 by the mayor of the town.” [S1]" in simulation.files["report.md"]
 
 
+def test_a_word_in_another_form_is_not_missing() -> None:
+    """`file` is mentioned by `filed`, and `snow` by nothing."""
+    simulation = Simulated(tools())
+    simulation.files["inputs/a.md"] = "The supplier of the batteries filed for bankruptcy on 3 October 2026.\n"
+    simulation.ask("When did the supplier of the batteries file for bankruptcy in the snow?", (("inputs/a.md", "S1"),))
+    assert "Nothing quoted mentions: snow." in simulation.files["report.md"]
+
+
 def test_a_reply_with_its_middle_left_out_is_read_on() -> None:
     """Lines that a long reply leaves out are asked for again, and the cut line before them too."""
 

@@ -134,7 +134,7 @@ def keep(sections: Sequence[tuple[str, str]], gaps: Sequence[str], folder: str, 
     if calls:
         yield Step(calls=tuple(calls))
     titles = "; ".join(title for title, _ in sections)
-    summary = f"{len(sections)} documents say something about it: {titles or 'none'}."[:1400]
+    summary = f"Something about it is in {titles or 'no document'}."[:1400]
     return f"{summary}\nNot known: {'; '.join(gaps)[:700]}" if gaps else summary
 
 

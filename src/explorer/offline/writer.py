@@ -24,6 +24,9 @@ ALSO_STORIES = 10
 MAX_SECTIONS = 6
 MAX_TITLE_CHARS = 120
 MIN_ARGUED = 50
+MIN_FORM_CHARS = 4
+ENDING_CHARS = 2
+"""Letters by which two forms of a word differ at their ends."""
 """The least number of comments of a story that is called argued about; it must have more comments than points, too."""
 GAP_LINE = re.compile(r"^Gap: (.+)$", re.MULTILINE)
 FOLLOW_LINE = re.compile(r"^Follow-up: (.+)$", re.MULTILINE)
@@ -160,12 +163,19 @@ def _passage_report(wish: Wish, sections: Sequence[str], notice: list[str], gaps
         lines += [f"#{section}", ""]
     found = set(words_of(" ".join(shown)))
     known = found | (GERMAN_WORDS if phrases.language == "de" else frozenset[str]())
-    missing = [
-        word for word in dict.fromkeys(words_of(wish.question)) if word not in known and not re.search(r"\d", word)
-    ]
+    asked = dict.fromkeys(words_of(wish.question))
+    missing = [one for one in asked if one not in known and not re.search(r"\d", one) and not _is_form(one, found)]
     if missing and phrases.language != "zh":
         gaps.append(phrases("words_missing", words=", ".join(missing[:8])))
     return lines + unknown(gaps, phrases)
+
+
+def _is_form(word: str, found: Iterable[str]) -> bool:
+    """Return whether a word is there in another form: `file` and `filed`, `supplied` and `supplier`."""
+    start = word[: max(MIN_FORM_CHARS, len(word) - ENDING_CHARS)]
+    return len(word) >= MIN_FORM_CHARS and any(
+        one.startswith(start) and len(one) <= len(word) + ENDING_CHARS for one in found
+    )
 
 
 def _follow_up_sections(
