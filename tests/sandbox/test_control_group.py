@@ -1,12 +1,15 @@
 """A command's memory and processes are limited by the kernel where it lets us; folders that only look so are left."""
 
+import asyncio
 import os
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from explorer.sandbox.control_group import ENGINE_GROUP, ControlGroup, delegated, is_available, sweep
-from sandbox.cages import cage, room
+from explorer.sandbox.control_group import ENGINE_GROUP, MEMBERS_1, ControlGroup, delegated, is_available, sweep
+from sandbox.cages import cage, living, room
 
 OWN = "0::/user.slice/explorer.scope\n"
 PROCESSES = "4711\n4712\n"
@@ -68,6 +71,36 @@ def test_groups_of_engines_that_were_killed_are_removed(tmp_path: Path) -> None:
     os.utime(tmp_path / names[1])
     sweep([tmp_path])
     assert {path.name for path in tmp_path.iterdir()} == set(names[1:])
+
+
+def test_a_process_moves_itself_and_becomes_the_command(tmp_path: Path) -> None:
+    """In version 1 as a thread, in version 2 as a process; a group that is gone holds it back."""
+    for group in (ControlGroup((tmp_path,), MEMBERS_1), ControlGroup((tmp_path,))):
+        done = subprocess.run(group.joining(("/bin/echo", "here")), capture_output=True, text=True, check=True)
+        assert done.stdout == "here\n"
+        assert (tmp_path / group.members).read_text() == "0\n"
+    gone = ControlGroup((tmp_path, tmp_path / "gone"), MEMBERS_1)
+    assert subprocess.run(gone.joining(("/bin/echo", "here")), capture_output=True, check=False).stdout == b""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tier", ["bubblewrap", "landlock", "unconfined"])
+async def test_a_command_is_in_its_group_with_all_it_starts(tier: str, tmp_path: Path) -> None:
+    """Every process of it, also one that hides from its session."""
+    cage(tier)
+    if not is_available():
+        pytest.skip("no control groups for commands here")
+    mark = f"9{time.monotonic_ns() % 10**9}.5"
+    async with room(tier, tmp_path) as cell:
+        command = await cell.shell.start(f"setsid sleep {mark} & sleep {mark}", cell.output)
+        async with asyncio.timeout(20):
+            while len(living(mark)) < 2 + (tier != "unconfined"):  # noqa: ASYNC110 - processes send no event
+                await asyncio.sleep(0.02)
+        assert command.group
+        for folder in command.group.folders:
+            assert set(living(mark)) <= {int(line) for line in (folder / "cgroup.procs").read_text().split()}
+        command.asked.set()
+        await cell.shell.follow(command, 20)
 
 
 @pytest.mark.slow

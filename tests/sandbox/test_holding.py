@@ -9,10 +9,12 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from explorer.sandbox.bubblewrap import SETTINGS
 from explorer.sandbox.shell import STOPPED, TIMED_OUT
 from sandbox.cages import living, room
 
@@ -74,6 +76,48 @@ async def test_without_a_sandbox_files_outside_are_written(tmp_path: Path) -> No
     async with room("unconfined", tmp_path) as cell:
         await cell.run("echo x > ../new")
     assert (tmp_path / "new").exists()
+
+
+OPEN = """
+import os
+found = []
+for number in range(3, 256):
+    try:
+        os.fstat(number)
+    except OSError:
+        continue
+    found.append(number)
+print("open", found)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tier", [*TIERS, "unconfined"])
+async def test_no_open_file_of_the_engine_is_handed_on(tier: str, tmp_path: Path) -> None:
+    """A command has its input and its output only, not the namespace it is started in; what it opens is seen."""
+    async with room(tier, tmp_path) as cell:
+        (cell.folder / "look.py").write_text(OPEN, encoding="utf-8")
+        _, stated = await cell.run(f"{sys.executable} look.py; exec 77</dev/null; {sys.executable} look.py")
+    assert stated.splitlines()[-2:] == ["open []", "open [77]"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tier", TIERS)
+async def test_settings_of_the_system_are_as_outside_and_stay_so(tier: str, tmp_path: Path) -> None:
+    """Also those that are copied: what a command reads is the file, and none of them can be changed or made."""
+    outside = _settings()
+    paths = " ".join(outside)
+    async with room(tier, tmp_path) as cell:
+        _, sums = await cell.run(f"sha256sum {paths}")
+        _, stated = await cell.run(f"for path in {paths} /etc/new; do echo x >> $path && echo written; done")
+    assert "written" not in stated
+    assert sums.splitlines() == [f"{digest}  {path}" for path, digest in outside.items()]
+
+
+def _settings() -> dict[str, str]:
+    """The SHA-256 of each file of /etc that commands may read."""
+    paths = [Path("/etc", name) for name in SETTINGS if Path("/etc", name).is_file()]
+    return {str(path): sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 NETWORK = """

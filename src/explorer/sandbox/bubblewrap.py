@@ -7,11 +7,14 @@ rights, in a mount namespace where ID-mapped mounts make that user the owner of 
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import weakref
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from explorer.sandbox import forwarder, idmapped_mounts, landlock_launcher
@@ -81,11 +84,14 @@ class UnprivilegedUser:
         return self._stages[key]
 
     def starting(self, stage: Stage) -> tuple[str, ...]:
-        """Return the words that start a program on the stage as the user."""
+        """Return the words that start a program on the stage as the user.
+
+        By the engine's own descriptor: one that were handed on would be open in the command, too.
+        """
         number = str(self.number)
         return (
             self.program,
-            f"--mount=/proc/self/fd/{stage.descriptor}",
+            f"--mount=/proc/{os.getpid()}/fd/{stage.descriptor}",
             *("--setgid", number, "--setuid", number, "--"),
         )
 
@@ -120,6 +126,7 @@ SETTINGS = (
     "timezone",
 )
 """Files of /etc that programs need to start and to look right; users, hosts and everything else are left out."""
+COPIED_BYTES = 256 * 1024
 PROXY = "/proxy"
 PROXY_PORT = 3128
 LAUNCHER = "/launcher"
@@ -160,11 +167,12 @@ class Bubblewrap:
         stage = self.user.stage(tuple(staged.values())) if self.user else None
         paths = {path: one.place if stage else str(one.path) for path, one in staged.items()}
         filtering = _file(program())
+        copied = _copied()
         # Through a file, not as arguments: a command that looks at its process table need not learn our folders.
-        words = _file(b"".join(f"{word}\0".encode() for word in _options(place, paths)))
+        words = _file(b"".join(f"{word}\0".encode() for word in _options(place, paths, copied)))
         bwrap = (self.program, "--args", str(words), "--seccomp", str(filtering), "--")
         gate = Gate() if has_second_wall(place) else None
-        opened = (words, filtering)
+        opened = (words, filtering, *copied.values())
         starting = self.user.starting(stage) if self.user and stage else ()
 
         def close() -> None:
@@ -173,7 +181,7 @@ class Bubblewrap:
             if gate:
                 gate.close()
 
-        passed = (*opened, *([stage.descriptor] if stage else []), *([gate.waiting] if gate else []))
+        passed = (*opened, *([gate.waiting] if gate else []))
         arguments = (*starting, *bwrap, *_first(command, place, gate))
         return Launch(arguments, {}, place.folder, signal.SIGKILL, passed, close, gate, stage is not None)
 
@@ -190,8 +198,8 @@ def _staged(place: SandboxSpec) -> dict[str, StagedFolder]:
     return found | ({PROXY: StagedFolder("proxy", place.proxy, READ_WRITE)} if place.proxy else {})
 
 
-def _options(place: SandboxSpec, paths: Mapping[str, str]) -> list[str]:
-    """Return the options of `bwrap`, given where each folder is outside."""
+def _options(place: SandboxSpec, paths: Mapping[str, str], copied: Mapping[str, int]) -> list[str]:
+    """Return the options of `bwrap`, given where each folder is outside, and the open files that are copied."""
     size = ("--size", str(place.limits.temporary_bytes))
     made = environment("/tmp", place.readable, f"http://127.0.0.1:{PROXY_PORT}" if place.proxy else "")  # noqa: S108
     made |= place.variables
@@ -201,7 +209,7 @@ def _options(place: SandboxSpec, paths: Mapping[str, str]) -> list[str]:
         *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
         *("--unshare-cgroup-try", "--disable-userns", "--die-with-parent", "--new-session"),
         *("--cap-drop", "ALL", "--uid", USER_ID, "--gid", USER_ID, "--hostname", "explorer"),
-        *_system(),
+        *_system(copied),
         *("--proc", "/proc", *_masked(), "--dev", "/dev"),
         *(*size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
         *(*size, "--tmpfs", "/tmp"),  # noqa: S108 - the sandbox's own
@@ -244,15 +252,19 @@ def _first(command: str, place: SandboxSpec, gate: Gate | None) -> tuple[str, ..
 
 def has_second_wall(place: SandboxSpec) -> bool:
     """Return whether commands get Landlock inside: the kernel has it, and the engine's Python is found there."""
-    python = Path(launcher_words(LAUNCHER)[0])
-    is_found = any(python.is_relative_to(folder) for folder in (*place.readable, "/usr"))
+    is_found = any(Path(_python()).is_relative_to(folder) for folder in (*place.readable, "/usr"))
     return is_found and landlock_launcher.landlock_version() >= landlock_launcher.NEEDED
 
 
 def launcher_words(folder: str) -> tuple[str, ...]:
     """Return the command that starts the launcher, which is in a folder."""
-    # The engine's Python itself, not that of a virtual environment: it starts a little faster.
-    return (str(Path(sys.executable).resolve()), "-I", "-S", "-c", landlock_launcher.STARTER, folder)
+    return (_python(), "-I", "-S", "-c", landlock_launcher.STARTER, folder)
+
+
+@lru_cache(maxsize=1)
+def _python() -> str:
+    """Return the engine's Python itself, not that of a virtual environment: it starts a little faster."""
+    return str(Path(sys.executable).resolve())
 
 
 def _file(content: bytes) -> int:
@@ -264,7 +276,18 @@ def _file(content: bytes) -> int:
     return descriptor
 
 
-def _system() -> Iterator[str]:
+def _copied() -> dict[str, int]:
+    """Open the files of /etc that are copied, by name: a copy takes a tenth of a mount's time."""
+    found: dict[str, int] = {}
+    for name in SETTINGS:
+        with suppress(OSError):
+            status = os.stat(f"/etc/{name}")  # noqa: PTH116 - for each command
+            if stat.S_ISREG(status.st_mode) and status.st_mode & stat.S_IROTH and status.st_size <= COPIED_BYTES:
+                found[name] = os.open(f"/etc/{name}", os.O_RDONLY)
+    return found
+
+
+def _system(copied: Mapping[str, int]) -> Iterator[str]:
     """Yield the system, read-only; merged folders are links here as they are outside."""
     for name in SYSTEM:
         path = Path("/", name)
@@ -273,4 +296,5 @@ def _system() -> Iterator[str]:
         elif path.is_dir():
             yield from ("--ro-bind", str(path), str(path))
     for name in SETTINGS:
-        yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+        way = ("--file", str(copied[name])) if name in copied else ("--ro-bind-try", f"/etc/{name}")
+        yield from (*way, f"/etc/{name}")

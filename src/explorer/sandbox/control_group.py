@@ -17,6 +17,8 @@ from explorer.sandbox.resource_monitor import family_of
 
 TOP = Path("/sys/fs/cgroup")
 MEMBERS = "cgroup.procs"
+MEMBERS_1 = "tasks"
+"""Version 1 takes threads. For one that moves itself, the kernel stops nobody (since Linux 5.5)."""
 CONTROLLERS = ("memory", "pids")
 ENGINE_GROUP = "explorer-engine"
 """Where the engine itself goes: a group with limits for its groups may hold no process of its own."""
@@ -35,6 +37,8 @@ class ControlGroup:
     """The groups of one command, one for each hierarchy."""
 
     folders: tuple[Path, ...]
+    members: str = MEMBERS
+    """The file that takes members."""
 
     @classmethod
     def make(cls, name: str, limits: dict[str, int], top: Path = TOP, own: str | None = None) -> "ControlGroup | None":
@@ -57,17 +61,23 @@ class ControlGroup:
             if key in places and os.geteuid() == 0
         ]
         folders = tuple(one for one in found if one)
-        return cls(folders) if folders else None
+        return cls(folders, MEMBERS_1) if folders else None
+
+    @property
+    def is_joined_at_once(self) -> bool:
+        """Whether a process that joins by itself waits for nothing."""
+        return self.members == MEMBERS_1
 
     def joining(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         """Return the command that enters the groups, then becomes the one given."""
-        members = (str(folder / MEMBERS) for folder in self.folders)
+        members = (str(folder / self.members) for folder in self.folders)
         return ("/bin/sh", "-c", JOIN, "sh", *members, "--", *arguments)
 
     def take(self, top: int) -> None:
         """Move a process and all below it into the groups; who is moved takes along what it starts from then on.
 
-        The first move waits for the kernel, 15 ms: long enough to do it while the sandbox is made.
+        The first move waits for the kernel, 5 to 15 ms, in which no process of the machine starts or ends. So it is
+        done while the sandbox is made, and only where a process cannot join at once.
         """
         moved: set[int] = set()
         while new := set(_below(top)) - moved:

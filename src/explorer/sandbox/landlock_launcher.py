@@ -6,13 +6,12 @@ Confining is for ever, so it cannot be done in the engine, and what is confined 
 `enter` limits itself and becomes the command. `supervise` stays outside: it ends all that the command leaves behind,
 and changes modes and times of files for it (`file_metadata.py`), because Landlock lets them be changed anywhere.
 Every command waits for this program to start, so it imports little: `ctypes`, `signal` and `json` would take 20 ms,
-and `os` and `struct` 3 ms, of which it needs what `posix` and `_struct` have.
+and `os` and `struct` 3 ms, of which it needs what `posix` has.
 """
 
 import _ctypes
 import posix
 import resource
-from _struct import pack, unpack_from
 from errno import EPERM
 
 TYPE_CHECKING = False
@@ -86,16 +85,22 @@ def call(name: str, *arguments: object) -> int:
     return result
 
 
+def packed(size: int, *numbers: int) -> bytes:
+    """Return numbers of so many bytes each as they are in memory, on the machines whose calls are known."""
+    return b"".join([number.to_bytes(size, "little") for number in numbers])
+
+
 def landlock_version() -> int:
     """Return the version of Landlock that the kernel offers; 0 for none."""
     return max(0, call("syscall", CREATE_RULESET, None, 0, ASK_VERSION))
 
 
 def main(words: list[str]) -> int:
-    """Run the command; supervised, return its exit code once nothing of it is left."""
+    """Become the command; supervised, end with its exit code once nothing of it is left."""
     order = LaunchSpec(words[1:])
     if words[0] == "supervise":
-        return supervise(order)
+        # At once: nothing is left to be written or closed, and Python takes 2 ms to put itself away.
+        posix._exit(supervise(order))  # noqa: SLF001 - public as `os._exit`
     try:
         limit(order.all("limit"), 0)
         _ask(SET_NO_NEW_PRIVILEGES, 1)
@@ -151,7 +156,7 @@ def lock_files(order: LaunchSpec, tcp: int, without: int) -> None:
     version = landlock_version()
     rights = RIGHTS.get(version, RIGHTS_SINCE_5)
     size = 24 if version >= SCOPES_SINCE else 16 if version >= TCP_SINCE else 8
-    ruleset = _checked(call("syscall", CREATE_RULESET, pack("QQQ", rights, tcp, SCOPES), size, 0), "Landlock")
+    ruleset = _checked(call("syscall", CREATE_RULESET, packed(8, rights, tcp, SCOPES), size, 0), "Landlock")
     granted = {
         "list": LIST,
         "read": READING,
@@ -170,7 +175,7 @@ def _allow_output(ruleset: int) -> None:
     """Let a command open its own output again, as `tee /dev/stderr` does."""
     status = posix.fstat(1)
     if status.st_mode & FILE_TYPE == PLAIN_FILE:
-        rule = pack("=Qi", READ_AND_WRITE | 1 << 14, 1)
+        rule = packed(8, READ_AND_WRITE | 1 << 14) + packed(4, 1)
         _checked(call("syscall", ADD_RULE, ruleset, BENEATH, rule, 0), "Landlock, output")
 
 
@@ -180,7 +185,7 @@ def _allow(ruleset: int, path: str, rights: int, flags: int) -> None:
     except FileNotFoundError:
         return
     is_folder = posix.fstat(descriptor).st_mode & FILE_TYPE == FOLDER
-    rule = pack("=Qi", rights if is_folder else rights & OF_FILES, descriptor)
+    rule = packed(8, rights if is_folder else rights & OF_FILES) + packed(4, descriptor)
     _checked(call("syscall", ADD_RULE, ruleset, BENEATH, rule, 0), f"Landlock, {path}")
     posix.close(descriptor)
 
@@ -250,7 +255,7 @@ def _drop_capabilities() -> None:
         call("prctl", DROP_FROM_BOUND, capability, 0, 0, 0)
     call("prctl", SET_SECURE_BITS, SECURE_BITS, 0, 0, 0)
     call("prctl", AMBIENT, AMBIENT_CLEAR, 0, 0, 0)
-    header = pack("Ii", CAPABILITY_VERSION, 0)
+    header = packed(4, CAPABILITY_VERSION, 0)
     _checked(call("syscall", SET_CAPABILITIES[posix.uname().machine], header, bytes(24)), "capabilities")
 
 
@@ -259,9 +264,9 @@ def _filter(program: bytes, channel: "socket") -> None:
     from array import array  # noqa: PLC0415 - has the address of its content, as the kernel wants it
 
     lines = array("B", program)
-    head = pack("HP", len(program) // 8, lines.buffer_info()[0])
+    head = packed(8, len(program) // 8, lines.buffer_info()[0])
     listener = _checked(call("syscall", SECCOMP[posix.uname().machine], SET_FILTER, NEW_LISTENER, head), "seccomp")
-    channel.sendmsg([b"x"], [(1, 1, pack("i", listener))])  # SOL_SOCKET, SCM_RIGHTS
+    channel.sendmsg([b"x"], [(1, 1, packed(4, listener))])  # SOL_SOCKET, SCM_RIGHTS
 
 
 def _wait_for(child: int, channel: "socket", writable: tuple[str, ...]) -> int:
@@ -273,7 +278,7 @@ def _wait_for(child: int, channel: "socket", writable: tuple[str, ...]) -> int:
     ended = posix.pidfd_open(child)
     _, passed, _, _ = channel.recvmsg(1, 24)
     waiting.register(ended, select.POLLIN)
-    listeners = [unpack_from("i", data)[0] for _, _, data in passed]
+    listeners = [int.from_bytes(data[:4], "little") for _, _, data in passed]
     for listener in listeners:
         waiting.register(listener, select.POLLIN)
     while True:

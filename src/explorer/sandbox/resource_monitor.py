@@ -5,6 +5,7 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import ENAMETOOLONG
+from operator import itemgetter
 from pathlib import Path
 
 from explorer.workspace.access import ENGINE_FOLDER
@@ -150,7 +151,8 @@ def _mapped(maps: bytes, device: int, known: Mapping[int, int]) -> dict[int, int
 
 def changed(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> list[str]:
     """Files that are new or not what they were, in order of their paths."""
-    return sorted(path for path, stamp in after.items() if before.get(path) != stamp)
+    # Most commands change nothing: that is seen in a quarter of the time.
+    return [] if before == after else sorted(path for path, stamp in after.items() if before.get(path) != stamp)
 
 
 def removed_between(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> tuple[str, ...]:
@@ -160,4 +162,4 @@ def removed_between(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> 
 
 def bytes_of(files: Mapping[str, Stamp]) -> int:
     """Return the sum of the files' sizes."""
-    return sum(size for _, size, _ in files.values())
+    return sum(map(itemgetter(1), files.values()))

@@ -7,6 +7,7 @@ import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from errno import EAFNOSUPPORT, ENOSYS, EOPNOTSUPP, EPERM
+from functools import lru_cache
 
 from explorer.kernel.bpf import (
     ALLOW,
@@ -104,8 +105,9 @@ def supported() -> bool:
     return platform.machine() in MACHINES
 
 
+@lru_cache(maxsize=8)
 def program(strictness: Strictness = Strictness(), machine: str = "") -> bytes:
-    """Return the filter, as `struct sock_filter` after `struct sock_filter`.
+    """Return the filter, as `struct sock_filter` after `struct sock_filter`; made once, and asked for by each command.
 
     Raises:
         KeyError: The machine's numbers are not known; ask `supported` first.

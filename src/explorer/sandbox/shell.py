@@ -138,6 +138,7 @@ class Shell:
         """Start a command; where its sandbox holds it back, its folder is looked at while the sandbox is made."""
         others = OtherEntries()
         before = {} if launch.gate else await self._files(others)
+        joins = group and (group.is_joined_at_once or not launch.gate)
         began = self._clock()
         with output.open("wb") as emptied:
             emptied.flush()
@@ -146,7 +147,7 @@ class Shell:
             if launch.is_other_user:  # so that it can; nobody else comes into the engine's folder
                 os.fchmod(file.fileno(), READ_AND_WRITE)
             process = await asyncio.create_subprocess_exec(
-                *(group.joining(launch.arguments) if group and not launch.gate else launch.arguments),
+                *(group.joining(launch.arguments) if group and joins else launch.arguments),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=file,
                 stderr=asyncio.subprocess.STDOUT,
@@ -160,7 +161,7 @@ class Shell:
         if launch.gate:
             async with asyncio.TaskGroup() as meanwhile:
                 looking = meanwhile.create_task(self._files(others))
-                if group:
+                if group and not joins:
                     meanwhile.create_task(asyncio.to_thread(group.take, process.pid))
             started.before = looking.result()
             launch.gate.open()
