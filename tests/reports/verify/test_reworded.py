@@ -6,6 +6,16 @@ from explorer.reports.verify.check import check
 from explorer.reports.verify.claims import FAULTS, Verdict
 from reports.verify.shelf import source
 
+CLUB = (
+    "Sales of the club. The Heron seat costs $1,099 and the Heron table $1,699. Members make up 12 percent of all "
+    "guests; five years before it was three percentage points more. Ane Rud (born 4 May 1965) is a rower. Ola Vik "
+    "(born 2 July 1985) is a rower. The peak came in the fifth week, with 810 guests. The club won 31 races and "
+    "lost 8. The old boat does 431 kilometers per hour. It weighs 58gr. By ferry the trip takes 4.5 hours, by "
+    "train 5.5 hours and by air 3.5 hours. Grants of $7 billion, $6.6 billion and $1.5 billion were paid. Holt "
+    "was founded in 1964. The lake covers 770,000 hectares. Rud has been a finalist 24 times. The pull of a "
+    "magnet is 100 times weaker than the pull of a crane. It scored 73.5 at Vik.\n"
+)
+POWER = "江东省二〇二五年风电装机容量达到一千二百三十万千瓦。青源有奶牛十八万头，三分之一的牛奶来自合作牧场。"
 RIVERS = (
     "Rivers of the north. The Aldra is 310 kilometres long; the Brann is 185 kilometres long. The dam at Holt was "
     "opened on 12 May 1961 and torn down on 3 October 1998. It cost $48.6 million, against a budget of $31.2 million. "
@@ -43,6 +53,52 @@ def _verdict(sentence: str, text: str = RIVERS, language: str = "en") -> Verdict
 def test_what_is_worked_out_or_converted_is_no_fault(sentence: str) -> None:
     """Differences, years between dates, percentages, complements, sums, units, languages, brackets behind a name."""
     assert _verdict(sentence) in {Verdict.SUPPORTED, Verdict.UNCHECKED}
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The Heron table is $600 dearer than the Heron seat",
+        "Members were 15 percent of the guests then, 3 points up",
+        "Ane Rud is about twenty years older than Ola Vik",
+        "The peak, with 810 guests, was in week 5",
+        "The club won 31 of 39 races",
+        "The old boat does 268 miles per hour",
+        "It weighs 58 g",
+        "By air one saves an hour against the ferry and two against the train",
+        "Together, grants of $15.1 billion were paid",
+        "The lake covers roughly three quarters of a million hectares",
+        "Rud has been in two dozen finals",
+        "The pull of a crane is a hundred times stronger than the pull of a magnet",
+        "It scored 73.5 points at Vik",
+        "Der See umfasst 770.000 Hektar",
+    ],
+)
+def test_what_follows_from_several_places_is_no_fault(sentence: str) -> None:
+    """Prices, births and shares of different sentences, ordinals, sums of three, units, comparisons turned round."""
+    assert _verdict(sentence, CLUB) in {Verdict.SUPPORTED, Verdict.UNCHECKED}
+
+
+@pytest.mark.parametrize("sentence", ["江东省风电装机达1230万千瓦", "青源约33%的牛奶来自合作牧场"])
+def test_chinese_numbers_before_a_unit_are_read(sentence: str) -> None:
+    """The thousand of a kilowatt is no part of the number, and a share at the beginning of a clause is no subject."""
+    assert _verdict(sentence, POWER, "zh") is Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The Heron table is $700 dearer than the Heron seat",
+        "Members were 19 percent of the guests then, 3 points up",
+        "Ane Rud is about thirty years older than Ola Vik",
+        "The club won 31 of 47 races",
+        "Together, grants of $16.1 billion were paid",
+        "The old boat does 310 miles per hour",
+    ],
+)
+def test_what_does_not_follow_from_several_places_is_not_found(sentence: str) -> None:
+    """The same forms, with results that do not follow."""
+    assert _verdict(sentence, CLUB) is Verdict.NOT_FOUND
 
 
 @pytest.mark.parametrize(

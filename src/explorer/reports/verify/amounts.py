@@ -65,7 +65,7 @@ def rounded(claimed: Quantity, text: str, indexed: IndexedSource) -> Iterator[Qu
         if known > high:
             return
         is_rounder = _roundness(known)[0] > digits or claimed.is_word
-        if abs(known - value) <= place and is_rounder:
+        if (abs(known - value) <= place or claimed.is_word) and is_rounder:
             yield one
 
 
@@ -128,6 +128,7 @@ def has_amount(claimed: Quantity, text: str, indexed: IndexedSource) -> Places:
     if (
         _is_year(claimed, indexed)
         or _is_day(claimed, text, indexed)
+        or _is_nth(claimed, text, indexed)
         or (DOTTED.fullmatch(claimed.text) and release(claimed.text) in indexed.releases)
     ):
         return Places("found")
@@ -214,8 +215,15 @@ def _fits(claimed: Quantity, text: str, there: Quantity, indexed: IndexedSource)
     if not there.unit:
         return not counted(indexed.plain, there) and _may_have(claimed, text, there, indexed)
     if not claimed.unit:
-        return not counted(text, claimed)
+        noun = counted(text, claimed)
+        return not noun or (there.unit == "times" and _is_done(noun, there, indexed))
     return _same_unit(claimed, there)
+
+
+def _is_done(noun: str, there: Quantity, indexed: IndexedSource) -> bool:
+    """Return whether what is done so many times is what a sentence counts: `a finalist 24 times`, `24 finals`."""
+    before = indexed.plain[max(0, there.start - NEAR_CHARS) : there.start].lower().split()[-1:]
+    return before[:1] != [] and before[0].startswith(noun[: STEM_CHARS + 1])
 
 
 OLD = re.compile(r"[- ]olds?\b")
@@ -224,7 +232,7 @@ OLD = re.compile(r"[- ]olds?\b")
 
 def _may_have(claimed: Quantity, text: str, there: Quantity, indexed: IndexedSource) -> bool:
     """Return whether a bare number of the source can be meant with a unit: of a small one the unit must be near."""
-    if max(claimed.values) > FEW or OLD.match(text, claimed.end):
+    if max(claimed.values) > FEW or max(claimed.values).denominator > 1 or OLD.match(text, claimed.end):
         return True
     if _name_before(there, indexed.plain):
         return False
@@ -323,6 +331,19 @@ def _is_day(claimed: Quantity, text: str, indexed: IndexedSource) -> bool:
     """Return whether a bare number is the first of two days, which the source has as a date of its own."""
     is_first = not claimed.unit and DAYS_BEHIND.match(text, claimed.end) is not None
     return is_first and any(day.day and day.day == claimed.values[0] for day in indexed.days)
+
+
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+COUNTED_BEFORE = re.compile(r"\b([A-Za-z]{3,12}) $")
+
+
+def _is_nth(claimed: Quantity, text: str, indexed: IndexedSource) -> bool:
+    """Return whether a bare number is behind what the source counts with an ordinal: `week 5`, `the fifth week`."""
+    value = max(claimed.values)
+    before = COUNTED_BEFORE.search(text[max(0, claimed.start - BEFORE_CHARS) : claimed.start])
+    if claimed.unit or before is None or value.denominator != 1 or not 0 < value <= len(ORDINALS):
+        return False
+    return f" {ORDINALS[int(value) - 1]} {before[1].lower()} " in indexed.spaced
 
 
 def instead(claimed: Quantity, sources: Iterator[IndexedSource]) -> str:

@@ -5,8 +5,10 @@ only where the sentence speaks of a comparison: of many figures, two make any sm
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
@@ -17,9 +19,9 @@ from explorer.reports.verify.numerals import MEASURES, PERCENT, POINTS_OF_PERCEN
 from explorer.reports.verify.passages import Figure
 from explorer.reports.verify.terms import terms_of
 
-MAX_POOL = 14
+MAX_POOL = 16
 """Figures that are tried in pairs."""
-MAX_ALIKE = 8
+MAX_ALIKE = 10
 """Figures of the same measure in a source; of more, only those near what the sentence says are tried."""
 MAX_SENTENCES = 8
 """Sentences of the source whose figures are tried, those that share most with the writer's first."""
@@ -36,7 +38,8 @@ COUNTS = frozenset(["", "points", "comments"])
 """What plain numbers count, which may be compared with each other."""
 DERIVED = re.compile(
     r"\b(?:than|more|less|fewer|ahead|behind|difference|gap|places|totals?|altogether|together|sum|combined|both|makes?"
-    r"|climb\w*|rose|rise|fell|grew|gain\w*|lost|dropp\w*|cuts?|saves?|saved|wider|longer|taller|older|younger|larger"
+    r"|up|down|dearer|cheaper|on average|climb\w*"
+    r"|rose|rise|fell|grew|gain\w*|lost|dropp\w*|cuts?|saves?|saved|wider|longer|taller|older|younger|larger"
     r"|higher|lower|between|after|before|later|earlier|above|below|apart|average|each|per|in all|won|add|adds|added"
     r"|doubl\w*|tripl\w*|ratio|share|times|lead|margin|old|aged?|turned|since|until|took|lasted"
     r"|over (?:its|the|his|her|budget)|overr[au]n|mehr|weniger|zusammen|insgesamt|später|früher|länger|höher|plus|moins"
@@ -54,6 +57,13 @@ SUM = re.compile(
 """Words of a sum; without one, two figures are compared."""
 
 
+OF_BEFORE = re.compile(r"\d (?:out )?of (?:the |its |their )?$")
+"""Before all of which a part was named: `31 of 39`."""
+OF_CHARS = 20
+FEW_SHARED = 2
+FIRST_NAMED = 4
+
+
 class Operand(NamedTuple):
     """A figure of the source, in the smallest unit of what it measures."""
 
@@ -62,38 +72,82 @@ class Operand(NamedTuple):
     """What it measures: a dimension, a currency, `%`; empty for a plain number."""
     sentence: int
     shown: str
+    size: Fraction
+    """Of its own unit, in the smallest one."""
+    is_said: bool
+    """Whether the source says it of what the writer's sentence names."""
 
 
-def follows_from(one: Quantity, text: str, indexed: IndexedSource, beside: Sequence[Quantity] = ()) -> str:
-    """Return how a number is worked out from two of a source's; empty when it is not.
+@dataclass(frozen=True)
+class Unknown:
+    """A number of a sentence that may be worked out."""
 
-    Args:
-        one: A number that the source does not have.
-        text: The sentence that it is in.
-        indexed: The source.
-        beside: Numbers of the sentence that the source has.
-    """
-    pool = _pool(one, text, indexed)
-    named = [max(other.values) for other in beside]
-    # `More than 2,000` compares nothing.
-    clear = HEDGE.sub(" ", text[: one.start]) + text[one.end :]
-    is_short, is_derived = _is_short(one), DERIVED.search(clear) is not None
-    is_derived = is_derived or _dimension(one.unit) == "times"
+    one: Quantity
+    text: str
+    """The sentence that it is in."""
+    beside: Sequence[Quantity] = ()
+    """Numbers of the sentence that the source has."""
+    years: Sequence[int] = ()
+    """Years of the sentence."""
+    is_there: bool = False
+    """Whether the source has it, of something else; the sentence has to name one of the two figures then."""
+
+    @cached_property
+    def named(self) -> frozenset[Fraction]:
+        """Values that the sentence names, too."""
+        months = (Fraction(year * MONTHS) for year in self.years)
+        return frozenset([*(max(other.values) for other in self.beside), *months])
+
+    @cached_property
+    def is_short(self) -> bool:
+        """Whether many pairs of figures make it by chance."""
+        return self.one.is_word or len("".join(filter(str.isdigit, self.one.text)).strip("0")) <= FEW_DIGITS
+
+    @cached_property
+    def is_derived(self) -> bool:
+        """Whether the sentence has words of a sum, a difference or a ratio; `more than 2,000` compares nothing."""
+        clear = HEDGE.sub(" ", self.text[: self.one.start]) + self.text[self.one.end :]
+        return DERIVED.search(clear) is not None or _dimension(self.one.unit) == "times"
+
+
+def follows_from(number: Unknown, indexed: IndexedSource) -> str:
+    """Return how a number is worked out from two of a source's; empty when it is not."""
+    one = number.one
+    own = max(one.values) * (MEASURES[one.unit].size if one.unit in MEASURES else 1)
+    pool = [operand for operand in _pool(one, number.text, indexed) if operand.value != own]
     for first, second in combinations(pool, 2):
-        is_near = abs(first.sentence - second.sentence) <= NEAR_SENTENCES
-        is_named = first.value in named or second.value in named
-        is_one = first.sentence == second.sentence and (one.unit == PERCENT or first.of == "months")
-        is_telling = not is_short or is_named or (is_derived and (is_near or len(pool) <= FEW)) or is_one
-        if is_telling and _is_result(one, text, first, second):
+        if _is_telling(number, first, second, len(pool)) and _is_result(one, number.text, first, second):
             return f"worked out from {first.shown} and {second.shown} of {indexed.source.id}"
+    return _sum_of_three(number, pool)
+
+
+def _is_telling(number: Unknown, first: Operand, second: Operand, count: int) -> bool:
+    """Return whether it says something if two figures make a number."""
+    is_named = first.value in number.named or second.value in number.named
+    if number.is_there or POINTS_OF_PERCENT in {first.of, second.of}:
+        return (is_named or not number.is_there) and (
+            number.is_derived or POINTS_OF_PERCENT not in {first.of, second.of}
+        )
+    if is_named or not number.is_short:
+        return True
+    is_one = first.sentence == second.sentence and (number.one.unit == PERCENT or first.of == "months")
+    is_near = abs(first.sentence - second.sentence) <= NEAR_SENTENCES
+    is_close = is_near or count <= FEW or (first.is_said and second.is_said)
+    return is_one or (number.is_derived and is_close)
+
+
+def _sum_of_three(number: Unknown, pool: Sequence[Operand]) -> str:
+    one = number.one
+    if number.is_short or not SUM.search(number.text):
+        return ""
+    alike = [operand for operand in pool if operand.of == _dimension(one.unit)]
+    for some in combinations(alike, 3):
+        if _is(one, number.text, sum((operand.value for operand in some), Fraction(0))):
+            return f"worked out from {', '.join(operand.shown for operand in some)}"
     return ""
 
 
 HEDGE = re.compile(rf"(?:{OVER.pattern}|{UNDER.pattern}|{ABOUT.pattern})", re.IGNORECASE)
-
-
-def _is_short(one: Quantity) -> bool:
-    return one.is_word or len("".join(filter(str.isdigit, one.text)).strip("0")) <= FEW_DIGITS
 
 
 def _pool(one: Quantity, text: str, indexed: IndexedSource) -> list[Operand]:
@@ -101,7 +155,7 @@ def _pool(one: Quantity, text: str, indexed: IndexedSource) -> list[Operand]:
     mine = _dimension(one.unit)
     found: dict[tuple[Fraction, str], Operand] = {}
     for operand in _candidates(mine, text, indexed):
-        if mine in {PERCENT, "times", *COUNTS} or operand.of in {mine, PERCENT}:
+        if mine in {PERCENT, "times", *COUNTS} or operand.of in {mine, PERCENT, POINTS_OF_PERCENT}:
             found.setdefault((operand.value, operand.of), operand)
     return list(found.values())[:MAX_POOL]
 
@@ -109,13 +163,25 @@ def _pool(one: Quantity, text: str, indexed: IndexedSource) -> list[Operand]:
 def _candidates(mine: str, text: str, indexed: IndexedSource) -> Iterator[Operand]:
     """Yield the figures of the sentences that are like a text, and of lines below them; all, where it has few."""
     there = indexed.passages
-    numbers = dict.fromkeys(line for number in _alike(text, indexed) for line in (number, *there.lines_under(number)))
+    mine_too = terms_of(text).words
+    best = [*_alike(text, indexed), *_naming(mine_too, indexed)]
+    numbers = dict.fromkeys(line for number in best for line in (number, *there.lines_under(number)))
     figures = [(figure, number) for number in numbers for figure in there.figures_in(*there.span(number))]
-    alike = [figure for figure in there.figures if mine and _dimension(figure.unit) == mine]
+    alike = {figure.value: figure for figure in there.figures if mine and _dimension(figure.unit) == mine}
     if len(alike) <= MAX_ALIKE:
-        figures += [(figure, there.number_at(figure.start)) for figure in alike]
+        figures += [(figure, there.number_at(figure.start)) for figure in alike.values()]
     for figure, number in figures:
-        yield from _operands(figure, number, indexed)
+        shared = (there.said_of(figure.start, figure.end).words | there.terms[number].words) & mine_too
+        is_said = len(shared) >= FEW_SHARED or not shared.isdisjoint(there.known_names)
+        yield from _operands(figure, number, indexed, is_said=is_said)
+
+
+def _naming(words: Iterable[str], indexed: IndexedSource) -> Iterator[int]:
+    """Yield the first sentences with each name of a text, which mostly say who or what that is."""
+    there = indexed.passages
+    for word in sorted(words):
+        if word in there.known_names:
+            yield from there.index.get(word, ())[:FIRST_NAMED]
 
 
 def _alike(text: str, indexed: IndexedSource) -> list[int]:
@@ -126,17 +192,19 @@ def _alike(text: str, indexed: IndexedSource) -> list[int]:
     return shown[:MAX_SENTENCES]
 
 
-def _operands(figure: Figure, number: int, indexed: IndexedSource) -> Iterator[Operand]:
+def _operands(figure: Figure, number: int, indexed: IndexedSource, *, is_said: bool) -> Iterator[Operand]:
     shown = indexed.passages.text[figure.start : figure.end]
     if figure.unit == "date":
         year, month, _ = (int(part) for part in figure.value.split("-"))
         if year:
-            yield Operand(Fraction(year * MONTHS), "months", number, shown)
+            yield Operand(Fraction(year * MONTHS), "months", number, shown, Fraction(MONTHS), is_said)
             if month:
-                yield Operand(Fraction(year * MONTHS + month), "months", number, shown)
+                value = Fraction(year * MONTHS + month)
+                yield Operand(value, "months", number, shown, Fraction(MONTHS), is_said)
     elif figure.unit != "clock":
-        value = Fraction(figure.value) * (MEASURES[figure.unit].size if figure.unit in MEASURES else 1)
-        yield Operand(value, _dimension(figure.unit), number, shown)
+        size = MEASURES[figure.unit].size if figure.unit in MEASURES else Fraction(1)
+        of = POINTS_OF_PERCENT if figure.unit == POINTS_OF_PERCENT else _dimension(figure.unit)
+        yield Operand(Fraction(figure.value) * size, of, number, shown, size, is_said)
 
 
 def _dimension(unit: str) -> str:
@@ -147,12 +215,10 @@ def _dimension(unit: str) -> str:
 
 def _is_result(one: Quantity, text: str, first: Operand, second: Operand) -> bool:
     """Return whether a number is the sum, difference, ratio, percentage or part of two."""
-    mine = _dimension(one.unit)
     larger, smaller = sorted((first, second), reverse=True)
     if first.of != second.of and not {first.of, second.of} <= COUNTS:
-        share, whole = (first, second) if first.of == PERCENT else (second, first)
-        parts = (whole.value * share.value / 100, whole.value * (100 - share.value) / 100)
-        return share.of == PERCENT and whole.of == mine and any(_is(one, text, part) for part in parts)
+        return _is_part(one, text, first, second)
+    mine = _dimension(one.unit)
     if mine == PERCENT and one.unit != POINTS_OF_PERCENT:
         return (
             first.of != PERCENT and smaller.value > 0 and any(_is(one, text, 100 * r) for r in _ratios(larger, smaller))
@@ -160,9 +226,29 @@ def _is_result(one: Quantity, text: str, first: Operand, second: Operand) -> boo
     if mine == "times":
         ratio = larger.value / smaller.value if smaller.value else Fraction(0)
         return abs(max(one.values) - ratio) <= TIMES_SHARE * ratio
-    if mine != first.of and not (mine in COUNTS and (first.of in COUNTS or first.of == PERCENT)):
+    return _is_sum_or_difference(one, text, larger, smaller)
+
+
+def _is_part(one: Quantity, text: str, first: Operand, second: Operand) -> bool:
+    """Return whether a number is a share of another one, the rest of it, or a share that changed by points."""
+    share, other = (first, second) if first.of == PERCENT else (second, first)
+    if share.of != PERCENT:
         return False
-    if SUM.search(text):
+    if other.of == POINTS_OF_PERCENT:
+        changed = (share.value + other.value, share.value - other.value)
+        return one.unit == PERCENT and any(_is(one, text, value) for value in changed)
+    parts = (other.value * share.value / 100, other.value * (100 - share.value) / 100)
+    return other.of == _dimension(one.unit) and any(_is(one, text, part) for part in parts)
+
+
+def _is_sum_or_difference(one: Quantity, text: str, larger: Operand, smaller: Operand) -> bool:
+    mine = _dimension(one.unit)
+    if one.is_word and not one.unit and larger.of == smaller.of != "months" and larger.sentence == smaller.sentence:
+        # `an hour against the plane and two against the train`
+        return max(one.values) == (larger.value - smaller.value) / larger.size
+    if mine != larger.of and not (mine in COUNTS and (larger.of in COUNTS or larger.of == PERCENT)):
+        return False
+    if SUM.search(text) or OF_BEFORE.search(text[max(0, one.start - OF_CHARS) : one.start]):
         return mine != PERCENT and _is(one, text, larger.value + smaller.value)
     return _is(one, text, larger.value - smaller.value)
 

@@ -219,16 +219,20 @@ def _better(claim: ClaimText, said: Said, known: Said, place: Figure, there: Pas
     # Of a line of a list, what the list has no word for says nothing.
     is_line = there.is_line(number)
     least = LEAST_SHARED * (sum(term in there.index for term in said.words) if is_line else len(said.words))
+    here = terms_of(there.text, there.span(number)[0], place.start).names & there.known_names
     for rival in _rivals(missing, place, there):
         other = there.said_of(rival.start, rival.end)
         theirs = said.words & other.words
-        gained = theirs - shared
+        # The names before a figure in its sentence are what the sentence is about.
+        its = there.number_at(rival.start)
+        gained = theirs - shared - (here if its != number else frozenset())
         if is_of_named and there.number_at(rival.start) != number:
             continue
-        its = there.number_at(rival.start)
         is_near = abs(its - number) <= NEAR_SENTENCES or (is_line and there.is_line(its))
         is_whole = len(theirs) == len(said.words) >= MIN_TERMS
-        is_plain = len(theirs) >= least and rival.value not in values
+        is_plain = (
+            gained and len(theirs) >= (max(least, MIN_TERMS) if its == number else least) and rival.value not in values
+        )
         if _is_labelled(said, place, rival, there) and rival.value not in values:
             return rival
         if _is_resumed(said, known, other, there) and is_near and rival.value not in values:
@@ -275,7 +279,7 @@ def _beside(claim: ClaimText, span: tuple[int, int], known: Said, place: Figure,
     mine, its = _behind(claim.passages, span[1]), _behind(there, place.end)
     values = {one.value for one in claim.passages.figures}
     for rival in _around(place, there):
-        if rival.value in values or ELLIPTIC.match(there.text, place.end):
+        if rival.value in values or ELLIPTIC.match(there.text, place.end) or _is_in_brackets(rival, place, there):
             continue
         theirs, other = _behind(there, rival.end), there.said_of(rival.start, rival.end)
         if said.words & there.known_names & known.own - other.words:
@@ -291,6 +295,12 @@ def _beside(claim: ClaimText, span: tuple[int, int], known: Said, place: Figure,
         if is_other and alike - there.known_names and MIN_TERMS <= len(alike) >= LEAST_ALIKE * len(said.own):
             return rival
     return None
+
+
+def _is_in_brackets(one: Figure, place: Figure, there: Passages) -> bool:
+    """Return whether a figure is in brackets behind another one, and so is said of the same."""
+    between = there.text[one.end : place.start]
+    return between.count("(") > between.count(")")
 
 
 def _around(place: Figure, there: Passages) -> Iterator[Figure]:
@@ -329,8 +339,16 @@ def _rivals(missing: Iterable[str], place: Figure, there: Passages) -> Iterator[
     numbers = named | {line for number in named for line in there.lines_under(number)}
     for number in sorted(numbers, key=lambda one: abs(one - there.number_at(place.start))):
         for one in there.figures_in(*there.span(number)):
-            if one.unit == place.unit and one.value != place.value:
+            is_alike = one.unit == place.unit and _is_ordinal(one, there) == _is_ordinal(place, there)
+            if is_alike and one.value != place.value:
                 yield one
+
+
+def _is_ordinal(one: Figure, there: Passages) -> bool:
+    return ORDINAL_END.match(there.text, one.end) is not None
+
+
+ORDINAL_END = re.compile(r"(?:st|nd|rd|th)\b")
 
 
 def _swapped(claimed: str, said: Said, known: Said, there: Passages) -> Conflict | None:
@@ -355,15 +373,17 @@ def other_subject(
 ) -> int | None:
     """Return a sentence with a name of the claim's that is missing here, where another name is."""
     is_spoken = SAYS.search(claimed) is not None
+    near = groups(region, there)
     extra = [
         _role(region, place)
-        for place, group in groups(region, there)
+        for place, group in near
         if not (group - there.generic or group) & words and (is_spoken or not SAYS.match(region, _end(region, place)))
     ]
     for place, group in groups(claimed, there):
         role = _role(claimed, place)
         if (
             (group - there.generic or group) & around
+            or any(names < group for _, names in near)
             or role not in extra
             or (role == SUBJECT and PRONOUN_BEFORE.match(region))
         ):
@@ -398,12 +418,28 @@ def groups(text: str, there: Passages) -> list[tuple[int, frozenset[str]]]:
 
 def is_converse(claimed: str, source: str) -> bool:
     """Return whether two comparisons name the same things in another order: A is more than B, B is less than A."""
+    if is_turned_comparison(claimed, source):
+        return True
     names = [
         [key(found[0]) for found in re.finditer(r"[A-Z][\w'-]+", text) if found[0].lower() not in {"the", "in"}]
         for text in (claimed, source)
     ]
     shared = [[one for one in dict.fromkeys(some) if one in names[1 - side]] for side, some in enumerate(names)]
     return len(shared[0]) >= MIN_TERMS and shared[0] != shared[1]
+
+
+def is_turned_comparison(claimed: str, source: str) -> bool:
+    """Return whether what is before `than` in one text is behind it in the other one, and the other way round."""
+    mine, its = claimed.partition(" than "), source.partition(" than ")
+    if not mine[1] or not its[1]:
+        return False
+    right, other = (terms_of(CLAUSE_MARK.split(text)[0]).words for text in (mine[2], its[2]))
+    left, before = terms_of(mine[0]).words, terms_of(its[0]).words
+    same = len(right & other)
+    return len(left & other) > same and len(right & before) > same
+
+
+CLAUSE_MARK = re.compile(r"[,.;:()]")
 
 
 def other_head_conflict(text: str, there: Passages) -> Conflict | None:

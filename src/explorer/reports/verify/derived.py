@@ -61,7 +61,7 @@ RANK_BEFORE = re.compile(
     r"|#|№|第|排名(?:第)?|前) ?$",
     re.IGNORECASE,
 )
-ORDINAL = re.compile(r"(?:st|nd|rd|th)\b")
+ORDINAL = re.compile(r"(?:st|nd|rd|th)\b|-(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth)\b")
 DECADE = re.compile(r"s\b")
 COUNTER = re.compile(r"\(\d{1,2}\)")
 COUNTER_BEHIND = re.compile(r"\)\s")

@@ -11,7 +11,7 @@ from explorer.reports.verify.terms import terms_of
 from explorer.text.words import HAN, HIRAGANA, KATAKANA
 
 NO_HEAD = re.compile(
-    r"^(?:\d{4}年(?:度|\d{1,2}月)?|[今去前明]年|昨天|今天|目前|其中|全年|而|则|同时|但是?|其|该|[的在是为有设约共将了,，\s])+"
+    r"^(?:\d{4}年(?:度|\d{1,2}月)?|[今去前明]年|昨天|今天|目前|其中|全年|而|则|同时|但是?|其|该|[\d.]+%?|[约共计]?[一二三四五六七八九十百千万亿两]*分之[一二三四五六七八九十百点]+|[的在是为有设约共将了,，\s])+"
 )
 START = rf"(?:^|[^{HAN}{HIRAGANA}{KATAKANA}\w]|其中|而|但)"
 """Before the beginning of a clause."""

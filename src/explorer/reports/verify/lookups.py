@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from explorer.reports.verify.amounts import Places, counts_there, has_amount, instead, is_converted
-from explorer.reports.verify.arithmetic import follows_from
+from explorer.reports.verify.arithmetic import Unknown, follows_from
 from explorer.reports.verify.calendar_dates import Day, fits, utc_minutes
 from explorer.reports.verify.claims import FAULTS, Finding, Kind, Verdict
 from explorer.reports.verify.context import (
@@ -53,6 +53,8 @@ CALLOUT = re.compile(
     r"\s*(?:\[!\w+\]|(?:\*\*|__)?(?:note|tip|warning|important|summary|caveat|tl;?dr|注意|提示|说明)\b)", re.IGNORECASE
 )
 """A blockquote that is a remark of the writer's."""
+GERMAN_SIGN = re.compile(r"[äöüß]|^(?:Der|Die|Das|Ein|Eine|Im|In de[rnm]) ")
+"""In a sentence that is too short for its language to be plain, a sign of one that groups figures by dots."""
 MARKS = str.maketrans(dict.fromkeys('“”„«»「」『』"', " "))
 
 
@@ -86,7 +88,8 @@ def parts(sentence: Sentence) -> Iterator[SentencePart]:
     for stretch, is_tail in ((text[: sentence.tail], False), (text[sentence.tail :], True)):
         if stretch.strip():
             clear = plain(stretch)
-            is_dotted = language_of(clear) in DOTTED_LANGUAGES
+            language = language_of(clear)
+            is_dotted = language in DOTTED_LANGUAGES or (not language and GERMAN_SIGN.search(clear) is not None)
             yield SentencePart(clear, figures(clear, is_dotted=is_dotted), is_tail)
 
 
@@ -361,7 +364,8 @@ def _absent(one: Quantity, part: SentencePart, cited: Cited, known: Sequence[Qua
     clocks, years = [clock for _, clock in part.figures.times], {dated.day.year for dated in part.figures.dates}
     why = own_count(one, part.text) or worked_out(one, known, clocks, sorted(years - {0}))
     why = why or next((why for indexed in cited.all if (why := part_of_whole(one, known, indexed))), "")
-    why = why or next((why for indexed in cited.all if (why := follows_from(one, part.text, indexed, known))), "")
+    number = Unknown(one, part.text, known, sorted(years))
+    why = why or next((why for indexed in cited.all if (why := follows_from(number, indexed))), "")
     why = why or next((f"the same as {other.text}" for other in known if is_converted(one, part.text, other)), "")
     if why:
         return unchecked(one.kind, one.text, why, is_own=True)
@@ -403,7 +407,7 @@ WORKED_OUT = "worked out"
 def _in_context(part: SentencePart, answers: list[LookupOutcome], cited: Cited) -> list[LookupOutcome]:
     """Look whether what was found is said of the same in the sources, and the same way round."""
     claim = claim_text(part.text, part.figures)
-    checked = [_same_subject(claim, answer) for answer in answers]
+    checked = [_or_worked_out(_same_subject(claim, answer), answer, part, cited) for answer in answers]
     if not any(answer.finding.verdict in FAULTS for answer in checked):
         found = [place for answer in answers for place in answer.places[:MAX_AROUND]]
         places = [indexed.passages.said_of(one.start, one.end).own for indexed, one in found]
@@ -433,6 +437,21 @@ def _same_subject(claim: ClaimText, answer: LookupOutcome) -> LookupOutcome:
             return answer
     finding = answer.finding
     return elsewhere(finding.kind, finding.text, answer.places[-1][0].source.id, conflict) if conflict else answer
+
+
+def _or_worked_out(checked: LookupOutcome, answer: LookupOutcome, part: SentencePart, cited: Cited) -> LookupOutcome:
+    """Return that a number is worked out, where it only happens to be in the source, of something else, as well."""
+    if checked is answer:
+        return answer
+    quantities = [one for one in part.figures.quantities if (one.start, one.end) == answer.span]
+    beside = [one for one in part.figures.quantities if one not in quantities]
+    years = sorted({dated.day.year for dated in part.figures.dates} - {0})
+    for one in quantities:
+        number = Unknown(one, part.text, beside, years, is_there=True)
+        reasons = [follows_from(number, indexed) for indexed in cited.all]
+        if any(reasons):
+            return unchecked(one.kind, one.text, next(filter(None, reasons)), is_own=True)
+    return checked
 
 
 LEAST_NEAR = 0.6

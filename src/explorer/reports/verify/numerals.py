@@ -123,14 +123,15 @@ _MEASURES: Mapping[str, Mapping[str, int | str]] = {
     "speed": {
         "mm/s": 3_600,
         "m/s": 3_600_000,
-        "km/h kph kmh Stundenkilometer": 10**6,
-        "mph miles_per_hour": 1_609_344,
+        "km/h kph kmh Stundenkilometer kilometers_per_hour kilometres_per_hour km_per_hour kilometers_an_hour"
+        " kilometres_an_hour km_an_hour Kilometer_pro_Stunde 公里/小时 千米/小时": 10**6,
+        "mph miles_per_hour miles_an_hour miles/hour": 1_609_344,
         "knot knots": 1_852_000,
     },
     "mass": {
         "µg microgram micrograms": 1,
         "mg milligram milligrams Milligramm 毫克": 10**3,
-        "g gram grams Gramm grammes 克": 10**6,
+        "g gr gram grams Gramm grammes 克": 10**6,
         "kg kilo kilos kilogram kilograms Kilogramm kilogrammes 公斤 千克": 10**9,
         "ton tons tonne tonnes Tonnen 吨 トン": 10**12,
         "oz ounce ounces": 28_349_523,
@@ -247,6 +248,8 @@ CHINESE_BEHIND = re.compile(
     r"|万|亿|度|摄氏|華氏|华氏|平方|立方|厘米|毫米|千米|千克|米|公里|公斤|吨|票|分之|起|件|头|只|所|部|场|轮|岁|点|处|代|组|类|大)"
 )
 """What a Chinese numeral counts: without it, most characters for small numbers are parts of other words."""
+OF_UNIT = re.compile("千[瓦米克卡赫]")
+"""A thousand that is a part of a unit."""
 NOT_COUNTED = re.compile(r"[第星期统单专唯同某每任万逐之周]$")
 """Before a numeral, this makes it an ordinal or a part of a word."""
 CHINESE_WORDS = frozenset(["一", "万一", "千万", "万", "千", "百", "十分", "亿", "百万", "万万"])
@@ -299,14 +302,17 @@ def chinese_numbers(text: str) -> Iterator[tuple[int, int, Fraction]]:
     """Start, end and value of numbers in Chinese characters that count something."""
     for found in CHINESE.finditer(text):
         numeral = found[0]
+        if OF_UNIT.match(text, found.end() - 1):  # 三十万千瓦: the last is a part of the unit
+            numeral = numeral[:-1]
+        end = found.start() + len(numeral)
         before = text[max(0, found.start() - 1) : found.start()]
         is_share = text.endswith("百分之", 0, found.start())
         is_long = len(numeral) > 2 and any(c in numeral for c in "十百千")  # noqa: PLR2004 - 二十四
         is_part = NOT_COUNTED.search(before) and not is_share
-        if numeral in CHINESE_WORDS or len(numeral) > MAX_DIGITS or is_part or before.isdigit():
+        if not numeral or numeral in CHINESE_WORDS or len(numeral) > MAX_DIGITS or is_part or before.isdigit():
             continue
-        if is_long or is_share or CHINESE_BEHIND.match(text, found.end()):
-            yield found.start(), found.end(), chinese_value(numeral)
+        if is_long or is_share or CHINESE_BEHIND.match(text, end):
+            yield found.start(), end, chinese_value(numeral)
 
 
 def chinese_value(numeral: str) -> Fraction:

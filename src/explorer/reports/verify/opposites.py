@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from explorer.reports.verify.context import Conflict
+from explorer.reports.verify.context import Conflict, is_turned_comparison
 from explorer.reports.verify.passages import COMPARISON, Passages
 from explorer.reports.verify.polarity import BOUND, IMPLICIT, MONTH, NEGATION, NO_NEGATION, axis_words
 from explorer.reports.verify.terms import TERM, term_key
@@ -93,7 +93,7 @@ def _opposite(text: str, mine: Sequence[ReachedWord], sentence: str, there: Pass
         return "negation"
     if _prefixed(mine, its) or _prefixed(its, mine):
         return "negation"
-    return "direction" if _turned(one, other) else ""
+    return "direction" if _turned(one, other) and not is_turned_comparison(text, sentence) else ""
 
 
 def tokens(text: str) -> list[ReachedWord]:

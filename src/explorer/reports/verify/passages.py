@@ -230,7 +230,8 @@ class Passages:
         counts: Counter[int] = Counter()
         for word in words:
             counts.update(self.index.get(word, ())[:most])
-        return counts
+        # In the order of the text, since that of a set of words is another one in each process.
+        return Counter(dict(sorted(counts.items())))
 
     def _terms(self, start: int, end: int, without: tuple[int, int] = (-1, -1)) -> TermSet:
         terms = terms_of(self.text, start, end, without=without)
@@ -345,10 +346,10 @@ class Passages:
 
     def _names_one(self, number: int) -> bool:
         """Return whether a sentence has a name that few others have."""
-        names = self.terms[number].names
+        names, words = self.terms[number].names, self.terms[number].words
         if self.is_line(number) and self.figures_in(*self.span(number)):  # `Rating 4.6` names nothing
-            names -= {key(self._first_word(number))}
-        return bool(names) and any(len(self.index[one]) <= MAX_HEADS for one in self.terms[number].words)
+            words = names = names - {key(self._first_word(number))}
+        return bool(names) and any(len(self.index[one]) <= MAX_HEADS for one in words)
 
     def named_from(self, number: int, start: int) -> int:
         """Return where the clauses of a sentence begin that name whom the text from a place on is about."""

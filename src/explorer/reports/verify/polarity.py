@@ -55,7 +55,8 @@ AXES: dict[str, tuple[str, str]] = {
     "length": ("longer longest länger~ längste~", "shorter shortest kürzer~ kürzeste~"),
     "age": ("older oldest älter~ älteste~", "newer newest younger youngest jünger~ jüngste~"),
     "count": ("most meisten", "fewest least wenigsten"),
-    "time": ("earlier earliest before früher vor", "later latest after später nach"),
+    "time": ("earlier before früher vor", "later after später nach"),
+    "first": ("earliest", "latest"),
     "quality": ("better best besser beste", "worse worst schlechter schlechteste"),
     "heat": ("warmer hotter warmest hottest wärmer warm hot", "colder cooler coldest coolest kälter cold cool"),
     "light": ("brighter brightest heller", "dimmer darker fainter dunkler"),
@@ -118,6 +119,7 @@ BOUND = re.compile(
 NO_NEGATION = re.compile(
     r"\b(?:not (?:only|least|just|simply|merely|necessarily)"
     r"|not (?:\w+ )?(?:more|less|fewer|later|earlier|higher|lower) than|no (?:fewer|less|more|later|earlier) than"
+    r"|(?:and|,) not (?=(?:the|an?|his|her|its|their|in|on|by|for|from|with|at|to)\b)"
     r"|nicht nur|non seulement|no doubt|no\.)",
     re.IGNORECASE,
 )

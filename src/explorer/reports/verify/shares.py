@@ -59,7 +59,7 @@ ONE_IN = re.compile(
     rf" (?:in|out of|in every|von|sur) [$€£]?(?P<all>{_SMALL}|ten|twenty|zehn|dix|\d{{1,3}})\b"
     r"(?![.,]?\d| (?:million|billion|thousand|percent|years?|months?|weeks?|days?|hours?|minutes?))"
 )
-SOME = re.compile(rf"\b(?:one|{_SMALL}|zwei|drei|vier|\d{{1,2}})$", re.IGNORECASE)
+SOME = re.compile(rf"(?<![\d.,])\b(?:one|{_SMALL}|zwei|drei|vier|\d{{1,2}})$", re.IGNORECASE)
 SOME_CHARS = 8
 
 

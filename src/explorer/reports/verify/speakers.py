@@ -90,7 +90,7 @@ def _at(place: tuple[int, int], before: str, behind: str, there: Passages) -> Co
     if first and (is_open or not _names(around)) and not CJK_LETTER.search(around):
         behind_it = there.sentence(last + 1) if is_open and last + 1 < len(there) else ""
         around = f"{there.sentence(first - 1)} {around} {behind_it}"
-    if SAID_PRONOUN.search(around):
+    if SAID_PRONOUN.search(around) or QUOTE_SIGN not in there.text:
         around = f"{' '.join(there.sentence(one) for one in range(max(0, first - MAX_BEFORE), first))} {around}"
     speakers = _speakers(before, behind)
     if any(speaker in around for speaker in speakers) or not any(one in there.text for one in speakers):

@@ -52,7 +52,8 @@ def statement_conflict(
 ) -> tuple[str, Conflict] | None:
     """Return what speaks against a sentence, and in which source.
 
-    Only the passages that share most of its words are compared; that there is none says nothing.
+    Only the passages that share most of its words are compared, in the source that shares most; that there is none
+    says nothing.
 
     Args:
         claim: The sentence.
@@ -63,18 +64,22 @@ def statement_conflict(
         return None
     terms = terms_of(claim.text)
     terms = terms if claim.language != "de" else TermSet(terms.words, frozenset())
-    for indexed in sources:
-        if is_comparable(claim, indexed) and not is_verbatim(claim.text, indexed):
-            statement = Statement(claim.text, terms, places)
-            rules = (_opposite, _other_time, _other_name)
-            rules = rules if places else (*rules, _turned_round, _other_subject_cjk)
-            found = next((found for rule in rules if (found := rule(statement, indexed.passages))), None)
-            found = found or opposite_words(claim.text, indexed.passages)
-            found = found or substituted(claim.text, indexed.passages)
-            found = found or other_doer(claim.text, indexed.passages)
-            if found is not None:
-                return indexed.source.id, found
-    return None
+    statement = Statement(claim.text, terms, places)
+    comparable = [one for one in sources if is_comparable(claim, one)]
+    nearest = max(comparable, key=lambda one: _ranked(terms.words, one.passages)[0], default=None)
+    if nearest is None or any(is_verbatim(claim.text, one) for one in comparable):
+        return None
+    found = _against(statement, nearest.passages)
+    return None if found is None else (nearest.source.id, found)
+
+
+def _against(one: "Statement", there: Passages) -> Conflict | None:
+    """Return what the first rule that finds something says."""
+    rules = (_opposite, _other_time, _other_name)
+    rules = rules if one.places else (*rules, _turned_round, _other_subject_cjk)
+    found = next((found for rule in rules if (found := rule(one, there))), None)
+    found = found or opposite_words(one.text, there)
+    return found or substituted(one.text, there) or other_doer(one.text, there)
 
 
 @dataclass(frozen=True)
