@@ -38,7 +38,7 @@ COUNTS = frozenset(["", "points", "comments"])
 """What plain numbers count, which may be compared with each other."""
 DERIVED = re.compile(
     r"\b(?:than|more|less|fewer|ahead|behind|difference|gap|places|totals?|altogether|together|sum|combined|both|makes?"
-    r"|up|down|dearer|cheaper|on average|climb\w*"
+    r"|up|down|cheaper|on average|climb\w*"
     r"|rose|rise|fell|grew|gain\w*|lost|dropp\w*|cuts?|saves?|saved|wider|longer|taller|older|younger|larger"
     r"|higher|lower|between|after|before|later|earlier|above|below|apart|average|each|per|in all|won|add|adds|added"
     r"|doubl\w*|tripl\w*|ratio|share|times|lead|margin|old|aged?|turned|since|until|took|lasted"
@@ -73,13 +73,13 @@ class Operand(NamedTuple):
     sentence: int
     shown: str
     size: Fraction
-    """Of its own unit, in the smallest one."""
+    """How many of the smallest unit its own unit has."""
     is_said: bool
     """Whether the source says it of what the writer's sentence names."""
 
 
 @dataclass(frozen=True)
-class Unknown:
+class DerivedNumber:
     """A number of a sentence that may be worked out."""
 
     one: Quantity
@@ -110,7 +110,7 @@ class Unknown:
         return DERIVED.search(clear) is not None or _dimension(self.one.unit) == "times"
 
 
-def follows_from(number: Unknown, indexed: IndexedSource) -> str:
+def follows_from(number: DerivedNumber, indexed: IndexedSource) -> str:
     """Return how a number is worked out from two of a source's; empty when it is not."""
     one = number.one
     own = max(one.values) * (MEASURES[one.unit].size if one.unit in MEASURES else 1)
@@ -121,7 +121,7 @@ def follows_from(number: Unknown, indexed: IndexedSource) -> str:
     return _sum_of_three(number, pool)
 
 
-def _is_telling(number: Unknown, first: Operand, second: Operand, count: int) -> bool:
+def _is_telling(number: DerivedNumber, first: Operand, second: Operand, count: int) -> bool:
     """Return whether it says something if two figures make a number."""
     is_named = first.value in number.named or second.value in number.named
     if number.is_there or POINTS_OF_PERCENT in {first.of, second.of}:
@@ -136,7 +136,7 @@ def _is_telling(number: Unknown, first: Operand, second: Operand, count: int) ->
     return is_one or (number.is_derived and is_close)
 
 
-def _sum_of_three(number: Unknown, pool: Sequence[Operand]) -> str:
+def _sum_of_three(number: DerivedNumber, pool: Sequence[Operand]) -> str:
     one = number.one
     if number.is_short or not SUM.search(number.text):
         return ""

@@ -1,12 +1,11 @@
 """The quotes and the figures of a sentence, looked up in the sources that it cites."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from explorer.reports.verify.amounts import Places, counts_there, has_amount, instead, is_converted
-from explorer.reports.verify.arithmetic import Unknown, follows_from
+from explorer.reports.verify.arithmetic import DerivedNumber, follows_from
 from explorer.reports.verify.calendar_dates import Day, fits, utc_minutes
 from explorer.reports.verify.claims import FAULTS, Finding, Kind, Verdict
 from explorer.reports.verify.context import (
@@ -26,77 +25,22 @@ from explorer.reports.verify.derived import (
     worked_out,
 )
 from explorer.reports.verify.figures import (
-    FILLER,
-    Figures,
     Named,
     Quantity,
-    figures,
     has_name,
     measured,
     release,
     wholes,
 )
-from explorer.reports.verify.indexed_source import DOTTED_LANGUAGES, ZONE_CHARS, IndexedSource
+from explorer.reports.verify.indexed_source import ZONE_CHARS, IndexedSource
 from explorer.reports.verify.passages import Figure, figure_of, is_label
 from explorer.reports.verify.plain import plain, words
 from explorer.reports.verify.quotations import has_quote, is_translated, likeness
 from explorer.reports.verify.reported import report_conflict
-from explorer.reports.verify.sentences import Quote, Sentence, is_short, quotes
+from explorer.reports.verify.sentence_parts import SentencePart, part_of, parts, passages
+from explorer.reports.verify.sentences import Quote, Sentence, is_short
 from explorer.reports.verify.speakers import speaker_conflict
 from explorer.reports.verify.statements import statement_conflict
-from explorer.text.languages import language_of
-from explorer.text.words import HAN
-
-ATTRIBUTION = re.compile(rf"\n\s*(?:—|–|-{{1,2}})\s*\S.{{0,80}}$|\s+(?:—|–|--)\s*[A-Z@{HAN}][^.!?]{{0,60}}$")
-"""Who said it, at the end of a blockquote."""
-CALLOUT = re.compile(
-    r"\s*(?:\[!\w+\]|(?:\*\*|__)?(?:note|tip|warning|important|summary|caveat|tl;?dr|注意|提示|说明)\b)", re.IGNORECASE
-)
-"""A blockquote that is a remark of the writer's."""
-GERMAN_SIGN = re.compile(r"[äöüß]|^(?:Der|Die|Das|Ein|Eine|Im|In de[rnm]) ")
-"""In a sentence that is too short for its language to be plain, a sign of one that groups figures by dots."""
-MARKS = str.maketrans(dict.fromkeys('“”„«»「」『』"', " "))
-
-
-@dataclass(frozen=True)
-class SentencePart:
-    """A stretch of a sentence without its quotes."""
-
-    text: str
-    """Plain."""
-    figures: Figures
-    is_tail: bool = False
-    """Whether the part is after a cited clause and cites nothing itself."""
-
-
-def passages(sentence: Sentence) -> list[Quote]:
-    """Return the quotes of a sentence; of a blockquote without any, all of it."""
-    shown = list(quotes(sentence.text))
-    if shown or sentence.kind != "quote" or CALLOUT.match(sentence.text):
-        return shown
-    text = ATTRIBUTION.sub("", sentence.text.rstrip())
-    return [Quote(0, len(text), text.strip())] if text.strip() else []
-
-
-def parts(sentence: Sentence) -> Iterator[SentencePart]:
-    """Yield what the citation covers, and what is after it in a part of its own."""
-    text = sentence.text
-    for start, end, quote in passages(sentence):
-        # A word or two in quotes is no passage, and its figures are the sentence's.
-        kept = text[start:end].translate(MARKS) if is_short(quote) else FILLER * (end - start)
-        text = text[:start] + kept + text[end:]
-    for stretch, is_tail in ((text[: sentence.tail], False), (text[sentence.tail :], True)):
-        if stretch.strip():
-            clear = plain(stretch)
-            language = language_of(clear)
-            is_dotted = language in DOTTED_LANGUAGES or (not language and GERMAN_SIGN.search(clear) is not None)
-            yield SentencePart(clear, figures(clear, is_dotted=is_dotted), is_tail)
-
-
-def part_of(quote: str) -> SentencePart:
-    """Return a quote, read for its figures."""
-    clear = plain(quote)
-    return SentencePart(clear, figures(clear))
 
 
 def is_passed_over(one: Quantity) -> bool:
@@ -364,7 +308,7 @@ def _absent(one: Quantity, part: SentencePart, cited: Cited, known: Sequence[Qua
     clocks, years = [clock for _, clock in part.figures.times], {dated.day.year for dated in part.figures.dates}
     why = own_count(one, part.text) or worked_out(one, known, clocks, sorted(years - {0}))
     why = why or next((why for indexed in cited.all if (why := part_of_whole(one, known, indexed))), "")
-    number = Unknown(one, part.text, known, sorted(years))
+    number = DerivedNumber(one, part.text, known, sorted(years))
     why = why or next((why for indexed in cited.all if (why := follows_from(number, indexed))), "")
     why = why or next((f"the same as {other.text}" for other in known if is_converted(one, part.text, other)), "")
     if why:
@@ -447,7 +391,7 @@ def _or_worked_out(checked: LookupOutcome, answer: LookupOutcome, part: Sentence
     beside = [one for one in part.figures.quantities if one not in quantities]
     years = sorted({dated.day.year for dated in part.figures.dates} - {0})
     for one in quantities:
-        number = Unknown(one, part.text, beside, years, is_there=True)
+        number = DerivedNumber(one, part.text, beside, years, is_there=True)
         reasons = [follows_from(number, indexed) for indexed in cited.all]
         if any(reasons):
             return unchecked(one.kind, one.text, next(filter(None, reasons)), is_own=True)
