@@ -17,6 +17,8 @@ from explorer.fleet.plan_decisions import decision_for
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.fleet.store_choice import agree_on_store
 from explorer.journal.control import Inbox
+from explorer.run.run import start
+from explorer.schema.errors import StorageError
 from explorer.schema.events import NoteAdded, RunFinished, Status
 from explorer.schema.plan import PlanDecision
 from explorer.schema.settings import Secrets, Settings
@@ -24,7 +26,7 @@ from fleet.test_plan_decisions import propose, state_of
 from fleet.test_queue import queue, tables
 from fleet.test_run_copy import settings_of, started, until
 from fleet.test_store import KEY, machine
-from server.site_stage import browsing
+from server.site_stage import browsing, offline_settings
 from server.test_api import ended, order, read
 
 _ = (queue, tables)
@@ -86,3 +88,27 @@ async def test_a_plan_of_a_run_of_another_machine_is_decided_in_the_browser(queu
                 assert (decided, queue.run(run_id).state) == (wanted, QueueState.WAITING)
                 queue.cancel(run_id)
     copies.close()
+
+
+async def test_what_this_machine_has_is_shown_while_the_fleets_database_is_away(tmp_path: Path) -> None:
+    """Pages say so; nothing is resumed meanwhile, since the database may have a newer state of the run."""
+    done = await start("What is new?", offline_settings(tmp_path))
+    away = ["the fleet's database does not answer (connection refused)"]
+
+    def copy_of(_run_id: str) -> Path | None:
+        if away:
+            raise StorageError(away[0])
+        return None
+
+    async with browsing(tmp_path, elsewhere=copy_of) as browser:
+        page = await browser.page(f"/runs/{done.run_id}")
+        assert "Runs are shown as this machine has them" in page
+        assert "connection refused" in page
+        assert "What is new?" in page
+        await read(browser, f"{RUNS}/{done.run_id}/claims")
+        refused = await order(browser, f"{RUNS}/{done.run_id}/resume", 500, message="more?")
+        assert "connection refused" in refused["error"]["message"]
+        missing = await read(browser, f"{RUNS}/20260101-000000-nothing", 500)
+        assert "connection refused" in missing["error"]["message"]
+        away.clear()
+        assert "connection refused" not in await browser.page(f"/runs/{done.run_id}")

@@ -1,7 +1,7 @@
 """What all pages share: the runs, the readers of their journals, and the templates."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from explorer.observe.formatting import cost, counted, duration, one_line, plain, short_time, size, tokens
 from explorer.run.served import ServedRuns
-from explorer.schema.errors import ConfigError, NotFoundError, ToolError
+from explorer.schema.errors import ConfigError, NotFoundError, StorageError, ToolError
 from explorer.schema.limits import DEFAULT_COST_USD
 from explorer.schema.version import __version__
 from explorer.server.feeds import RunFeed, RunFeeds
@@ -57,6 +57,8 @@ class WebSite:
     """Returns a copy of a run that the fleet's database has; None: there is no fleet."""
     decide_elsewhere: DecideElsewhere | None = None
     """Hands decisions about plans to the fleet; None: there is no fleet."""
+    fleet_trouble: str = ""
+    """Why the fleet's database did not answer when a run was last looked for; empty: it did."""
     feeds: RunFeeds = field(init=False)
     overviews: Overviews = field(default_factory=Overviews)
     lookups: Lookups = field(default_factory=Lookups)
@@ -75,22 +77,48 @@ class WebSite:
         Raises:
             ExplorerError: There is no such run.
         """
-        return await self.feeds.of(await self.folder(run_id))
+        return await self.feeds.of(await self.shown_folder(run_id))
 
     async def folder(self, run_id: str) -> Path:
         """Return the folder of a run.
 
         Raises:
             NotFoundError: There is no such run.
+            StorageError: The fleet's database, which may have a newer state of it, does not answer.
         """
+        return await self._found(self._folder_of, run_id)
+
+    async def shown_folder(self, run_id: str) -> Path:
+        """Return the folder of a run to read: where the fleet's database does not answer, what this machine has.
+
+        Raises:
+            NotFoundError: There is no such run.
+            StorageError: The fleet's database does not answer, and this machine has nothing of the run.
+        """
+        return await self._found(self._shown_folder_of, run_id)
+
+    async def _found(self, find: Callable[[str], Path], run_id: str) -> Path:
         try:
-            return await asyncio.to_thread(self._folder_of, run_id)
+            return await asyncio.to_thread(find, run_id)
         except ToolError as error:
             raise NotFoundError(f"there is no run {one_line(run_id, 120)!r}", hint="all runs are on /") from error
 
     def _folder_of(self, run_id: str) -> Path:
         copy = None if self.elsewhere is None or self.runs.owns(run_id) else self.elsewhere(run_id)
         return copy or self.runs.folder_of(run_id)
+
+    def _shown_folder_of(self, run_id: str) -> Path:
+        try:
+            folder = self._folder_of(run_id)
+        except StorageError as error:
+            try:
+                folder = self.runs.folder_of(run_id)
+            except ToolError:
+                raise error from None
+            self.fleet_trouble = error.message
+            return folder
+        self.fleet_trouble = ""
+        return folder
 
     async def own_folder(self, run_id: str) -> Path:
         """Return the folder of a run that can be resumed here: not a copy of one of the fleet.

@@ -116,7 +116,7 @@ async def show_source(run_id: str, source_id: str, site: OfSite) -> SourceAnswer
 
 async def _evidence_of(site: WebSite, run_id: str) -> Evidence:
     """Return the evidence of a run's report; none where there is no report yet."""
-    folder = await site.folder(run_id)
+    folder = await site.shown_folder(run_id)
     try:
         return (await site.lookups.of(folder)).evidence
     except NotFoundError:

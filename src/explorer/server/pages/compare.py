@@ -30,7 +30,7 @@ async def comparison_of(site: WebSite, a: str, b: str) -> Comparison:
     Raises:
         ExplorerError: One is not there, both are the same, or a journal is damaged.
     """
-    first, second = await site.folder(a), await site.folder(b)
+    first, second = await site.shown_folder(a), await site.shown_folder(b)
     if first == second:
         raise ConfigError("both are the same run", hint="choose two runs")
 

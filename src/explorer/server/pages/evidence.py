@@ -113,7 +113,7 @@ async def show_source(
 @router.get("/runs/{run_id}/download/report.{suffix}")
 async def download_report(run_id: str, suffix: Suffix, site: OfSite) -> Response:
     """Send the report as a file: markdown, one HTML page that works offline, JSON, PDF or Word."""
-    folder = await site.folder(run_id)
+    folder = await site.shown_folder(run_id)
     found = await site.lookups.of(folder)
     written = format_of(PurePosixPath(f"report.{suffix}").suffix)
     content, _ = await asyncio.to_thread(written.write, found.document)

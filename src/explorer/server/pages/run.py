@@ -114,7 +114,7 @@ async def follow_run(
     run_id: str, site: OfSite, after: str = "", last_event_id: Annotated[str, Header()] = ""
 ) -> StreamingResponse:
     """Send what changes on the page of a run, each event with the number of the record that it shows."""
-    folder = await site.folder(run_id)
+    folder = await site.shown_folder(run_id)
     seen = Moment.of(last_event_id or after)
 
     async def events() -> AsyncIterator[str]:
