@@ -135,6 +135,35 @@ def test_one_word_that_turns_a_sentence_round(sentence: str, right: str) -> None
     assert _verdict(right) not in FAULTS
 
 
+ROUTES = (
+    "Routes of the coast. From Holt to Vik it takes about 4.5 hours by ferry, about 5.5 hours by coach and 3.5 "
+    "hours with the new train. Ostrow was first to report the figure of $7 million. The council of Brandal, which "
+    "has high rents (the highest in the country), is poor. The H-2 and the Kestrel flew over Brandal. But the "
+    "Kestrel was hard to see, being the first boat to have sails of steel. Doran Pike wrote that most of the "
+    "ferries are optimized for calm water. Nobody replied to that. Ida Lund wrote of rents. Reports say that Lund "
+    "lives in Vik, and that Ostrow and Pike were there.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "right"),
+    [
+        ("By the new train the trip to Vik takes 4.5 hours", "By ferry the trip to Vik takes 4.5 hours"),
+        ("It takes 5.5 hours by ferry and 4.5 hours by coach", "It takes 4.5 hours by ferry and 5.5 hours by coach"),
+        ("Brandal has the lowest rents in the country", "Brandal has the highest rents in the country"),
+        ("The H-2 was the first boat to have sails of steel", "The Kestrel was the first boat to have sails of steel"),
+        (
+            "According to Ida Lund, most of the ferries are optimized for calm water",
+            "According to Doran Pike, most of the ferries are optimized for calm water",
+        ),
+    ],
+)
+def test_parts_of_lists_superlatives_and_subjects(sentence: str, right: str) -> None:
+    """What a figure of a list is of, the opposite superlative, another one's predicate, `according to`."""
+    assert _verdict(sentence, ROUTES) is Verdict.ELSEWHERE
+    assert _verdict(right, ROUTES) not in FAULTS
+
+
 @pytest.mark.parametrize("sentence", ["2024年清河接待游客3640万人次", "工程推迟到2025年9月完工", "78%的景点免费"])
 def test_years_and_shares_in_chinese_numerals(sentence: str) -> None:
     """Years, months and tenths are read in figures and in characters."""

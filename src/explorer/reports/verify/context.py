@@ -15,6 +15,7 @@ from explorer.reports.verify.heads import other_head
 from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.numerals import CURRENCY_WORDS, MEASURES
 from explorer.reports.verify.order import is_turned
+from explorer.reports.verify.parallel import other_part
 from explorer.reports.verify.passages import GROUP, Figure, Passages, Said
 from explorer.reports.verify.plain import spaced
 from explorer.reports.verify.polarity import NEGATION, polarity
@@ -47,7 +48,9 @@ CLAUSE = re.compile(
     r"|\b(?:that|who|which|but|and|because|why|although|since|while|if|dass|weil|und|aber|qui|que|mais|et)\b"
 )
 SAYS = re.compile(r"(?:'s)?,? (?:said|says|told|wrote|writes|called|argue[sd]|warned|added|explained)\b")
-OF_FIGURES = frozenset(map(key, (*MONTHS, *MEASURES, *CURRENCY_WORDS, *WEEKDAYS)))
+OF_FIGURES = frozenset(
+    map(key, (*MONTHS, *WEEKDAYS, *(one for one in (*MEASURES, *CURRENCY_WORDS) if one != one.lower())))
+)
 """Words with a capital letter that are parts of figures: June, MB."""
 LABEL = re.compile(r"^\s*\w{1,20}: ")
 TITLE_WORDS = 4
@@ -136,6 +139,7 @@ def conflict_at(claim: ClaimText, span: tuple[int, int], place: Figure, indexed:
     whole = there.terms[there.number_at(place.start)].words
     is_whole = len(whole) >= MIN_TERMS and whole <= terms_of(claim.text).words
     rival = _better(claim, said, known, place, there) or _beside(claim, span, known, place, there)
+    rival = rival or other_part(claim.passages, span, place, there)
     if rival is not None and not is_whole and not is_titled(claim.text, indexed):
         return Conflict(OTHER, (shown, _at(rival.start, there)))
     region, mine = there.text[known.start : known.end], claim.text[said.start : said.end]

@@ -99,18 +99,26 @@ def _doer_there(number: int, subject: frozenset[str], rest: frozenset[str], ther
         return True, None
     if len(sentence) > MAX_CHARS or PASSIVE.search(sentence):
         return False, None
-    before = [(place, names) for place, names in named if place < first and not names & rest]
+    before = [(place, names) for place, names in named if place < first and not names <= rest]
     resumed = RESUMED.search(sentence, 0, first)
     if resumed and not any(place > resumed.start() for place, _ in before):
         return _other_before(number, subject, there)
     if not before:
-        return False, None
+        return False, number if _begins_with_other(sentence, first, rest, there) else None
     place = before[-1][0]
     end = _end(sentence, place)
     behind = sentence[end:first]
     is_doer = len(behind) <= MAX_BETWEEN and not NOT_DOER.search(sentence[:place]) and not BETWEEN.search(behind)
     is_plain = is_doer and not SAYS.match(sentence, end) and not sentence[place:end].endswith("'s")
     return False, number if is_plain else None
+
+
+def _begins_with_other(sentence: str, first: int, rest: frozenset[str], there: Passages) -> bool:
+    """Return whether a sentence begins with a name that is nowhere else within one, and never has a small letter."""
+    found = GROUP.match(sentence)
+    names = terms_of(found[0]).names - OF_FIGURES if found else frozenset[str]()
+    is_name = bool(names) and not names & (rest | there.small)
+    return is_name and found is not None and found.end() < first and not BETWEEN.search(sentence[found.end() : first])
 
 
 def _core(number: int, rest: frozenset[str], there: Passages) -> tuple[int, int]:

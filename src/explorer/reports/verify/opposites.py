@@ -75,11 +75,32 @@ def opposite_words(text: str, there: Passages) -> Conflict | None:
     counts = there.shared(keys)
     best = max(counts.values(), default=0)
     if best < max(LEAST_TERMS, LEAST_SHARED * len(keys)):
-        return None
+        return _other_extreme(text, mine, there)
     alike = [number for number, count in counts.items() if count >= LEAST_ALSO * best]
     why = [_opposite(text, mine, there.sentence(number), there) for number in alike]
     shown = next((number for number in alike if counts[number] == best), alike[0])
     return Conflict(f"says the opposite ({why[0]})", (there.sentence(shown),)) if all(why) else None
+
+
+def _other_extreme(text: str, mine: Sequence[ReachedWord], there: Passages) -> Conflict | None:
+    """Return a sentence of the source with the opposite superlative beside the same words, where none has the same."""
+    ours = [one for one in directions(text, mine) if EXTREME.fullmatch(one.word)]
+    if not ours:
+        return None
+    keys = {token.key for token in mine}
+    counts = there.shared(keys)
+    alike = [number for number, count in counts.items() if count >= MIN_EXTREME]
+    sentences = [(number, there.sentence(number)) for number in alike]
+    theirs = [(number, one) for number, sentence in sentences for one in directions(sentence, tokens(sentence))]
+    for our in ours:
+        same = [(number, one) for number, one in theirs if one.axis == our.axis and EXTREME.fullmatch(one.word)]
+        if same and all(one.side != our.side for _, one in same):
+            return Conflict("says the opposite (superlative)", (there.sentence(same[0][0]),))
+    return None
+
+
+EXTREME = re.compile(r"\w+est|most|least|best|worst")
+MIN_EXTREME = 2
 
 
 def _opposite(text: str, mine: Sequence[ReachedWord], sentence: str, there: Passages) -> str:

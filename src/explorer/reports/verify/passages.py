@@ -195,8 +195,12 @@ class Passages:
         begun = {self.text[start : start + SAME_CHARS] for start in self._starts}
         words = (found[0] for one in begun if (found := FIRST_NAME.match(one)) and not WORDS.fullmatch(found[0]))
         first = Counter(key(word) for word in words if term_key(word))
-        small = {key(word) for word in SMALL_WORD.findall(self.text)} if first else set[str]()
-        return frozenset(word for word, count in first.items() if count >= MIN_SEEN and word not in small)
+        return frozenset(word for word, count in first.items() if count >= MIN_SEEN and word not in self.small)
+
+    @cached_property
+    def small(self) -> frozenset[str]:
+        """Words that have a small letter somewhere."""
+        return frozenset(key(word) for word in SMALL_WORD.findall(self.text))
 
     @cached_property
     def generic(self) -> frozenset[str]:

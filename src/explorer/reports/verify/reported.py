@@ -23,6 +23,8 @@ VERB = re.compile(
 """Verbs of speaking and thinking, before what is reported."""
 HERE = re.compile(r"^(?:[^,.;:]{2,60}?)(?:,[^,;:]{2,80},)? $")
 """A subject, with what it is: all that may be before the verb."""
+SOURCE_OF = re.compile(r"^(?:According to|In the (?:view|words|opinion) of|Laut|Selon) (?P<who>[^,:;]{3,60}), ")
+"""Before what is reported of somebody."""
 REPORTED_CJK = re.compile(
     rf"^(?P<who>[{HAN}]{{2,8}}?)(?:氏|さん|先生|女士)?(?:说|說|称|稱|表示|认为|認為|指出|强调|透露|则称|则说|は)[，,、：:]?\s*"
 )
@@ -65,6 +67,11 @@ def _reported(text: str) -> tuple[list[str], str]:
         found = REPORTED_CJK.match(shown)
         is_plain = found and not CJK_PRONOUN.search(found["who"])
         return ([found["who"][-2:]], shown[found.end() :]) if found and is_plain else ([], "")
+    if source := SOURCE_OF.match(shown):
+        names = [name for _, name in placed_names(source["who"])]
+        return [
+            word.removesuffix("'s") for word in names[0].split() if len(word) > LEAST_TERMS
+        ] if names else [], shown[source.end() :]
     verb = VERB.search(shown)
     if verb is None or not HERE.match(shown[: verb.start()]):
         return [], ""
