@@ -16,7 +16,6 @@ from explorer.cli.settings.configuration import settings_of_process
 from explorer.cli.settings.user_folders import with_state_folder
 from explorer.journal.listing import find_run, free_run_id, read_records
 from explorer.journal.run_state import RunState
-from explorer.run.finish import report_text
 from explorer.run.fork import fork as fork_folder
 from explorer.run.run import RunHooks, RunResult, start
 from explorer.run.run import resume as resume_folder
@@ -29,6 +28,7 @@ from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.text.frontmatter import without_frontmatter
 from explorer.workspace.user_key import open_key
+from explorer.workspace.workspace import report_text
 
 INSTRUCTIONS = (
     "You do the task with your tools, and end with the answer and nothing else. Say what you could not find out. "

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from explorer.agents.roles import load_role
-from explorer.cli.commands.runs import run_facts
 from explorer.journal.listing import read_records
 from explorer.observe.run_view import RunView
+from explorer.run.description import run_facts
 from explorer.run.run import RunHooks, RunResult, start
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import ToolFinished

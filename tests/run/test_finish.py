@@ -20,7 +20,6 @@ from explorer.run.finish import (
     draft_problem,
     finish_run,
     missing_report,
-    report_path,
     restore_draft,
 )
 from explorer.run.outcome import LookupCounts, Outcome, failed_words, reason_words
@@ -38,7 +37,7 @@ from explorer.schema.events import (
 from explorer.schema.reasons import EndCause, EndReason, ErrorCode
 from explorer.testing import says
 from explorer.text.frontmatter import without_frontmatter
-from explorer.workspace.workspace import Workspace, sha256
+from explorer.workspace.workspace import Workspace, report_path, sha256
 from thoroughness import each_slow_but
 
 RUN_ID = "20260810-120000-may-0001"

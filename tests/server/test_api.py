@@ -21,14 +21,13 @@ from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.observe.run_view import RunView
 from explorer.reports.compare import compare_runs, snapshot_on_disk
-from explorer.run.finish import report_text
 from explorer.run.report_document import run_evidence
 from explorer.run.results import stored_result
 from explorer.schema.events import RunStarted, Steered
 from explorer.schema.settings import Secrets
 from explorer.server.fleet_status import FleetRun, FleetStatus, FleetWorker
 from explorer.server.pages.api_evidence import as_json
-from explorer.workspace.workspace import Workspace
+from explorer.workspace.workspace import Workspace, report_text
 from made_runs import A, B, make_run, page, two_runs
 from server.site_stage import Browser, GatedClient, browsing
 

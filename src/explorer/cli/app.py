@@ -152,7 +152,7 @@ def print_report_of_run(
 
     Example: `explorer report latest -o report.html`
     """
-    from explorer.cli.commands.runs import report  # noqa: PLC0415 - as above
+    from explorer.cli.commands.report import report  # noqa: PLC0415 - as above
 
     return report(run, output=output, overwrite=overwrite, form=form, options=options)
 

@@ -6,7 +6,7 @@ LAZY_COMMANDS = {
     "steer": "commands.steer_stop:steer",
     "stop": "commands.steer_stop:stop",
     "watch": "commands.watch:watch",
-    "show": "commands.runs:show",
+    "show": "commands.show:show",
     "diff": "commands.diff:diff",
     "grep": "commands.grep:grep",
     "verify": "commands.verify:verify",

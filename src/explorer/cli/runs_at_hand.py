@@ -5,7 +5,9 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from explorer.cli.screens.output import say
 from explorer.fleet.own_queue import own_queue
@@ -36,6 +38,7 @@ DATABASE_FILE = Path(FLEET_FOLDER) / "queue.sqlite"
 COPIES = Path(FLEET_FOLDER) / "copies"
 UNDECIDED = "undecided"
 """The state of a run of the queue whose plan waits for a decision."""
+RunName = Annotated[str, Parameter(help="A run's id, the beginning of one, or `latest`.")]
 MAX_OPEN = 20
 """Copies that a server keeps open."""
 

@@ -18,13 +18,13 @@ from explorer.journal.listing import (
 )
 from explorer.journal.run_state import RunState
 from explorer.observe.approval_text import described
-from explorer.run.finish import report_text
 from explorer.schema.approvals import ApprovalRequest
 from explorer.schema.errors import JournalDamagedError, StorageError
 from explorer.text.frontmatter import without_frontmatter
 from explorer.text.rendering import NOTHING, ModelText, WrittenBy, block, code, first_chars, inline, own, render
 from explorer.text.sanitize import single_line
 from explorer.workspace.access import REPORT
+from explorer.workspace.workspace import report_text
 
 FIRST_LOOK_S, LOOK_EVERY_S = 0.05, 0.5
 MAX_FILES = 100

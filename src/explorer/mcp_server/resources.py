@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from explorer.mcp_server.facts import SCHEME, report_for_model, report_uri
-from explorer.run.finish import report_path
 from explorer.run.served import RUN_NAME, SHOWN_CHARS, ServedRuns
 from explorer.schema.errors import ToolError
 from explorer.text.rendering import block, inline, own
 from explorer.workspace.source_store import stored_at
-from explorer.workspace.workspace import Workspace
+from explorer.workspace.workspace import Workspace, report_path
 
 PAGE = 50
 TITLE_CHARS = 120

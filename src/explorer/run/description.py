@@ -9,10 +9,9 @@ from explorer.observe.command_result import token_counts
 from explorer.observe.costs import spending_facts, spending_of
 from explorer.observe.provenance import origins
 from explorer.observe.run_view import AgentView, RunView, session_facts
-from explorer.run.finish import report_path
 from explorer.run.outcome import further_links, helper_results
 from explorer.schema.events import JournalRecord, RunFinished
-from explorer.workspace.workspace import Workspace
+from explorer.workspace.workspace import Workspace, report_path
 
 
 def run_facts(view: RunView, folder: Path, records: Sequence[JournalRecord]) -> dict[str, object]:

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 from typing import LiteralString
 
 from explorer.journal.run_state import RunState
@@ -355,19 +354,6 @@ def created_at(run_id: str) -> str:
     try:
         return datetime.strptime(run_id[:15] + "+0000", "%Y%m%d-%H%M%S%z").isoformat()
     except ValueError:
-        return ""
-
-
-def report_path(folder: Path) -> Path | None:
-    """Return where a run's report is; None where there is none, or a link or a folder has its name."""
-    return folder / REPORT if Workspace(folder).exists(REPORT) else None
-
-
-def report_text(folder: Path) -> str:
-    """Return the text of a run's report, opened without following a link; empty where no plain file has its name."""
-    try:
-        return Workspace(folder).read_text(REPORT)
-    except ToolError:
         return ""
 
 

@@ -11,14 +11,14 @@ from loguru import logger
 
 from explorer.journal.listing import is_running, read_records
 from explorer.journal.run_state import RunState
-from explorer.run.finish import ReportContext, ReportOptions, finish_run, report_path
+from explorer.run.finish import ReportContext, ReportOptions, finish_run
 from explorer.run.outcome import resume_command
 from explorer.schema.errors import ExplorerError, StorageError
 from explorer.schema.reasons import EndCause, EndReason
 from explorer.text.frontmatter import with_frontmatter
 from explorer.text.sanitize import single_line
 from explorer.workspace.access import REPORT, restore_access
-from explorer.workspace.workspace import Workspace
+from explorer.workspace.workspace import Workspace, report_path
 
 MAX_REASON_CHARS = 400
 CANCELLED = "the run was cancelled"

@@ -9,9 +9,9 @@ from pydantic import BaseModel, ValidationError
 from explorer.observe.command_result import CommandResult, exit_code, token_counts
 from explorer.observe.run_view import RunView, session_facts
 from explorer.reports.verify.claims import Verdict
-from explorer.run.finish import report_path, report_text
 from explorer.run.run import RunResult
 from explorer.text.frontmatter import read_frontmatter
+from explorer.workspace.workspace import report_path, report_text
 
 
 def seen_outcome(view: RunView, folder: Path | None) -> CommandResult:

@@ -24,7 +24,7 @@ from explorer.observe.run_log import RunLog, log_closed, log_written
 from explorer.reports.verify.claims import Verification
 from explorer.run.collector import rare_collections
 from explorer.run.extensions import installed_extensions
-from explorer.run.finish import Conclusion, report_path
+from explorer.run.finish import Conclusion
 from explorer.run.last_report import ReportGuard
 from explorer.run.mcp_session import with_mcp_tools
 from explorer.run.outcome import FurtherLink, HelperResult, further_links, helper_results
@@ -49,7 +49,7 @@ from explorer.text.frontmatter import without_frontmatter
 from explorer.text.sanitize import Redactor
 from explorer.workspace.safe_open import FOLDER_MODE, make_private_folder, remove_tree, write_private
 from explorer.workspace.user_key import open_key
-from explorer.workspace.workspace import Workspace
+from explorer.workspace.workspace import Workspace, report_path
 
 MAX_QUESTION_CHARS = 200_000
 

@@ -11,12 +11,11 @@ from explorer.reports.formats.document import ReportDocument
 from explorer.reports.matching import Piece
 from explorer.reports.verify.check import text_reader
 from explorer.reports.verify.claims import FAULTS, Claim, Verdict
-from explorer.run.finish import report_text
 from explorer.run.report_document import document_of
 from explorer.schema.errors import NotFoundError
 from explorer.schema.events import Source
 from explorer.server.feeds import good_records
-from explorer.workspace.workspace import Workspace
+from explorer.workspace.workspace import Workspace, report_text
 
 MAX_KEPT = 8
 NOT_SUPPORTED = "not_supported"

@@ -394,3 +394,16 @@ def _readable(text: str) -> str:
 def _quota_of(status: os.stat_result) -> int:
     """Return the bytes of a file on the disk, without holes; 0 for a folder."""
     return min(status.st_size, status.st_blocks * 512) if stat.S_ISREG(status.st_mode) else 0
+
+
+def report_path(folder: Path) -> Path | None:
+    """Return where a run's report is; None where there is none, or a link or a folder has its name."""
+    return folder / REPORT if Workspace(folder).exists(REPORT) else None
+
+
+def report_text(folder: Path) -> str:
+    """Return the text of a run's report, opened without following a link; empty where no plain file has its name."""
+    try:
+        return Workspace(folder).read_text(REPORT)
+    except ToolError:
+        return ""

@@ -11,7 +11,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.commands.runs import report, runs, show
+from explorer.cli.commands.report import report
+from explorer.cli.commands.runs import runs
+from explorer.cli.commands.show import show
 from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.commands.verify import verify
 from explorer.cli.launch import Shown, continue_run, input_files, start_run

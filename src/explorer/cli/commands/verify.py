@@ -11,8 +11,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.commands.runs import RunName
-from explorer.cli.runs_at_hand import run_at_hand
+from explorer.cli.runs_at_hand import RunName, run_at_hand
 from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.screens.session_lines import run_origin
 from explorer.cli.settings.configuration import configured, passed_over

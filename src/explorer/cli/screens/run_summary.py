@@ -24,7 +24,6 @@ from explorer.journal.run_state import RunState
 from explorer.observe.command_result import CommandResult, described
 from explorer.observe.formatting import cached, cited, counted, duration, one_line, spent, tokens
 from explorer.observe.run_view import RunView, session_facts
-from explorer.run.finish import report_path
 from explorer.run.outcome import resume_command
 from explorer.run.report_document import document_of
 from explorer.run.results import result_of, seen_outcome
@@ -33,6 +32,7 @@ from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError,
 from explorer.schema.events import Status
 from explorer.schema.reasons import LIMIT_WORDS
 from explorer.text.citations import without_references
+from explorer.workspace.workspace import report_path
 
 FAILURES = {"failed": "the run failed", "sources_unavailable": "sources unavailable"}
 """Ends that are shown as errors."""

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 from fastapi import Query, Response
 
 from explorer.observe.command_result import CommandResult, described, exit_code
-from explorer.run.finish import report_text
 from explorer.run.fork import rebuilt_files
 from explorer.run.results import seen_outcome, with_report
 from explorer.run.served import Wishes
@@ -36,6 +35,7 @@ from explorer.server.site import OfSite
 from explorer.server.turns import turns_of
 from explorer.server.views import NO_TALLY, RunHead, head_of, head_then, tree_of
 from explorer.workspace.access import REPORT
+from explorer.workspace.workspace import report_text
 
 MAX_LISTED = 200
 router = json_router("runs")

@@ -11,7 +11,6 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response, Streamin
 from markupsafe import Markup
 
 from explorer.observe.formatting import one_line
-from explorer.run.finish import report_text
 from explorer.run.fork import rebuilt_files
 from explorer.run.report_document import document_of
 from explorer.schema.errors import NotFoundError
@@ -25,6 +24,7 @@ from explorer.server.turns import turns_of
 from explorer.server.views import ENDED, head_of, head_then, level_of, row_of, tree_of
 from explorer.text.rendering import without_marks
 from explorer.workspace.access import REPORT
+from explorer.workspace.workspace import report_text
 
 AT_MOST_EVERY_S = 0.12
 """The shortest time between two events of a page."""
