@@ -2,8 +2,9 @@
 
     python command_cage.py SANDBOX [ABI]
 
-SANDBOX is `bubblewrap`, `masked` (bubblewrap where root's number stays), `landlock`, or `none`. ABI is a version of
-Landlock that the kernel is to be taken to have. A program of its own, so that it can be started as another user.
+SANDBOX is `bubblewrap`, `masked` (bubblewrap where root's number stays), `landlock`, or `none`. ABI is the version of
+Landlock that the kernel is to be taken to have, 0 for none; without it, its own is. A program of its own, so that it
+can be started as another user.
 """
 
 import asyncio
@@ -227,12 +228,12 @@ async def run(confinement: Confinement, place: SandboxSpec, command: str, output
         await shell.aclose()
 
 
-def gained(name: str, version: int) -> dict[str, bool]:
+def gained(name: str, version: int | None) -> dict[str, bool]:
     """Run all attempts; what each gained."""
     with ExitStack() as stack:
         # Not in pytest's folder, which other users may not enter.
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="explorer-cage-", dir="/tmp"))).resolve()
-        if version:
+        if version is not None:
             (folder / "launcher").mkdir()
             pretend(version, folder / "launcher")
         victims = Victims(folder, stack)
@@ -251,4 +252,4 @@ def gained(name: str, version: int) -> dict[str, bool]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(gained(sys.argv[1], int((sys.argv[2:] or ["0"])[0]))))
+    sys.stdout.write(json.dumps(gained(sys.argv[1], next(map(int, sys.argv[2:]), None))))

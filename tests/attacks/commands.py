@@ -20,6 +20,7 @@ from attacks.attack import Attack
 from attacks.command_attempts import ATTEMPTS
 from attacks.command_cage import run, sandbox
 from explorer.sandbox.confinement import MIB, SandboxSpec, SandboxTier, ShellLimits
+from explorer.sandbox.control_group import is_available
 from explorer.sandbox.landlock import is_offered
 from explorer.sandbox.selection import python_folders, remember, remembered
 from explorer.sandbox.self_test import Attestation, EscapeAttempt
@@ -37,6 +38,7 @@ BY_ROOT = frozenset(
     }
 )
 """Attempts that an ordinary user cannot carry out without a sandbox either."""
+NEEDS_ROOT = "only root's explorer has such a command"
 ONLY_NUMBER = "Landlock does not look at stat(2), in any version: names, sizes and times can be asked for, one by one"
 
 
@@ -46,18 +48,18 @@ class Cage:
 
     sandbox: str
     user: str
-    version: int = 0
-    """The version of Landlock that the kernel is taken to have; 0: its own."""
+    version: int | None = None
+    """The version of Landlock that the kernel is taken to have, 0 for none; None: its own."""
 
     @property
     def name(self) -> str:
         """Its name in the table."""
-        return f"{self.sandbox}-{self.user}" + (f"-abi-{self.version}" if self.version else "")
+        return f"{self.sandbox}-{self.user}" + ("" if self.version is None else f"-abi-{self.version}")
 
     def missing(self) -> str:
         """What this machine lacks for it."""
         if self.user == "root" and os.geteuid() != 0:
-            return "root"
+            return NEEDS_ROOT
         if self.user == "user" and os.geteuid() == 0 and not _has_same_python():
             return "a Python of the system, of the same version"
         if self.sandbox == "landlock":
@@ -71,7 +73,8 @@ CAGES = (
     Cage("bubblewrap", "user"),
     Cage("landlock", "root"),
     Cage("landlock", "user"),
-    *(Cage("landlock", "root", version) for version in (3, 4, 5)),
+    *(Cage("landlock", user, version) for user in ("root", "user") for version in (3, 4, 5)),
+    *(Cage("bubblewrap", user, version) for user in ("root", "user") for version in (0, 3)),
 )
 
 
@@ -91,7 +94,7 @@ def outcome(cage: Cage) -> Mapping[str, bool]:
         paths = f"PYTHONPATH={HERE.parents[1] / 'src'}:{packages}"
         become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "env", "-i", "PATH=/usr/bin:/bin"]
         words = [*become, paths, "PYTHONDONTWRITEBYTECODE=1", str(SYSTEM_PYTHON), words[1]]
-    words += [cage.sandbox, str(cage.version)]
+    words += [cage.sandbox, *([] if cage.version is None else [str(cage.version)])]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=SECONDS, cwd="/")
     found: dict[str, bool] = json.loads(done.stdout)
     return found
@@ -265,13 +268,21 @@ HIDING = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
 
 
 def _flood_without_groups(tier: str, name: str, _folder: Path) -> bool:
-    """Run a flood in a mount namespace where the machine delegates no control group."""
-    words = ("unshare", "--mount", "/bin/sh", "-c", HIDING, "sh", sys.executable, "-c", WITHOUT_GROUPS, tier, name)
+    """Run a flood where the machine delegates no control group: for root, in a mount namespace without them."""
+    hidden = ("unshare", "--mount", "/bin/sh", "-c", HIDING, "sh") if os.geteuid() == 0 else ()
+    words = (*hidden, sys.executable, "-c", WITHOUT_GROUPS, tier, name)
     paths = os.pathsep.join(sys.path)
     done = subprocess.run(words, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, check=False, timeout=60)
     assert done.returncode in {0, 1}, done.stderr
     assert b"Traceback" not in done.stderr, done.stderr
     return done.returncode == 1
+
+
+def _what_hides_groups() -> str:
+    """Return what this machine lacks to run a command without a control group."""
+    if os.geteuid() == 0:
+        return "" if shutil.which("unshare") else "unshare"
+    return "a machine that delegates this user no control group" if is_available() else ""
 
 
 def floods_without_groups() -> Iterator[Attack]:
@@ -285,7 +296,7 @@ def floods_without_groups() -> Iterator[Attack]:
                 f"more than the limit of {name.replace('-', ' ')} where no control group is delegated, in {tier}",
                 partial(_flood_without_groups, tier, name),
                 lambda _folder, flood=FLOODS[name]: _flood("none", flood, WIDE, PATIENCE_S),
-                missing=lambda: "root" if os.geteuid() else "" if shutil.which("unshare") else "unshare",
+                missing=_what_hides_groups,
             )
 
 
@@ -310,6 +321,7 @@ def _linked(path: Path) -> None:
     path.symlink_to("note")
 
 
+GIVES_AWAY = "only root can give a file away"
 PLANTED: Mapping[str, Callable[[Path], object]] = {
     "of-another-user": _given_away,
     "in-a-folder-of-another-user": lambda path: _given_away(path.parent),
@@ -335,7 +347,7 @@ def planted_notes() -> Iterator[Attack]:
             f"a note that a sandbox held, {name.replace('-', ' ')}",
             partial(is_believed, change=change),
             partial(is_believed, change=Path.exists),
-            missing=lambda name=name: "root" if "another-user" in name and os.geteuid() else "",
+            missing=lambda name=name: GIVES_AWAY if "another-user" in name and os.geteuid() else "",
         )
 
 

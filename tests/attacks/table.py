@@ -9,6 +9,7 @@ succeed. The exit code is 1 when an attack succeeds that is not a named residue,
 
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,9 +42,9 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        """The outcome in a line; empty where there is nothing to say."""
+        """The outcome in a line; empty where there is nothing to say. What was skipped is said together."""
         if self.skipped:
-            return f"skipped    {self.attack.name}: {self.skipped}"
+            return ""
         if not self.has_teeth:
             return f"NO CONTROL {self.attack.name}: it does not succeed without the guard either"
         if self.is_done and self.attack.residue:
@@ -71,6 +72,15 @@ def outcomes(attacks: Sequence[Attack]) -> Iterator[Outcome]:
             yield outcome_of(attack, Path(folder))
 
 
+def skipped(found: Sequence[Outcome]) -> Iterator[str]:
+    """Yield a line for each group of attacks that lacked the same; a group has one word before the colon."""
+    lacking = [(outcome.attack.name.partition(":"), outcome.skipped) for outcome in found if outcome.skipped]
+    counts = Counter((group if name else "", reason) for (group, _, name), reason in lacking)
+    for (group, reason), count in counts.items():
+        names = [first for (first, _, name), said in lacking if not name and said == reason]
+        yield f"skipped    {f'{count} of {group}' if group else ', '.join(names)}: {reason}"
+
+
 def main(names: Sequence[str]) -> int:
     """Print the table; return the exit code."""
     unknown = [name for name in names if name not in AREAS]
@@ -84,7 +94,7 @@ def main(names: Sequence[str]) -> int:
         tried = [outcome for outcome in found if not outcome.skipped]
         counts = (sum(outcome.is_done for outcome in tried), sum(outcome.has_teeth for outcome in tried))
         print(f"{area:<{WIDTH}}{len(tried):>9}{counts[0]:>11}{counts[1]:>10}{len(found) - len(tried):>9}", flush=True)
-        for line in filter(None, (outcome.line for outcome in found)):
+        for line in filter(None, (*(outcome.line for outcome in found), *skipped(found))):
             print(f"  {line}")
         is_bad = is_bad or any(outcome.is_bad for outcome in found)
     return int(is_bad)
