@@ -11,9 +11,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 
 from attacks.attack import Attack
@@ -85,15 +86,20 @@ def _has_same_python() -> bool:
     return found.stdout.strip() == str(tuple(sys.version_info[:2])) and shutil.which("setpriv") is not None
 
 
+def _python_of(user: str) -> list[str]:
+    """Return the words that start Python as root, or as an ordinary user."""
+    if user == "root" or os.geteuid() != 0:
+        return [sys.executable]
+    packages = ":".join(path for path in sys.path if path.endswith("site-packages"))
+    paths = f"PYTHONPATH={HERE.parents[1] / 'src'}:{HERE.parent}:{packages}"
+    become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "env", "-i", "PATH=/usr/bin:/bin"]
+    return [*become, paths, "PYTHONDONTWRITEBYTECODE=1", str(SYSTEM_PYTHON)]
+
+
 @cache
 def outcome(cage: Cage) -> Mapping[str, bool]:
     """What each attempt gained there."""
-    words = [sys.executable, str(HERE / "command_cage.py")]
-    if cage.user == "user" and os.geteuid() == 0:
-        packages = ":".join(path for path in sys.path if path.endswith("site-packages"))
-        paths = f"PYTHONPATH={HERE.parents[1] / 'src'}:{packages}"
-        become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "env", "-i", "PATH=/usr/bin:/bin"]
-        words = [*become, paths, "PYTHONDONTWRITEBYTECODE=1", str(SYSTEM_PYTHON), words[1]]
+    words = [*_python_of(cage.user), str(HERE / "command_cage.py")]
     words += [cage.sandbox, *([] if cage.version is None else [str(cage.version)])]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=SECONDS, cwd="/")
     found: dict[str, bool] = json.loads(done.stdout)
@@ -254,16 +260,18 @@ def floods() -> Iterator[Attack]:
             )
 
 
-WITHOUT_GROUPS = """
+FLOOD = """
 import sys
 from attacks import commands
-from explorer.sandbox.control_group import is_available
-assert not is_available()
 tier, name = sys.argv[1:]
 flood = commands.FLOODS[name]
 limits = commands.replace(commands.ShellLimits(), **dict(flood.limits))
 sys.exit(commands._flood(tier, flood, limits, flood.seconds))
 """
+WITHOUT_GROUPS = f"""
+from explorer.sandbox.control_group import is_available
+assert not is_available()
+{FLOOD}"""
 HIDING = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
 
 
@@ -271,8 +279,17 @@ def _flood_without_groups(tier: str, name: str, _folder: Path) -> bool:
     """Run a flood where the machine delegates no control group: for root, in a mount namespace without them."""
     hidden = ("unshare", "--mount", "/bin/sh", "-c", HIDING, "sh") if os.geteuid() == 0 else ()
     words = (*hidden, sys.executable, "-c", WITHOUT_GROUPS, tier, name)
-    paths = os.pathsep.join(sys.path)
-    done = subprocess.run(words, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, check=False, timeout=60)
+    return _is_flooded(words, {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))})
+
+
+def _flood_as_user(tier: str, name: str, _folder: Path) -> bool:
+    """Run a flood of an ordinary user's explorer, which root starts."""
+    return _is_flooded((*_python_of("user"), "-c", FLOOD, tier, name), {})
+
+
+def _is_flooded(words: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Run a program that floods; return whether nothing stopped it."""
+    done = subprocess.run(words, env=environment, capture_output=True, check=False, timeout=SECONDS, cwd="/")
     assert done.returncode in {0, 1}, done.stderr
     assert b"Traceback" not in done.stderr, done.stderr
     return done.returncode == 1
@@ -298,6 +315,18 @@ def floods_without_groups() -> Iterator[Attack]:
                 lambda _folder, flood=FLOODS[name]: _flood("none", flood, WIDE, PATIENCE_S),
                 missing=_what_hides_groups,
             )
+
+
+def floods_of_a_user() -> Iterator[Attack]:
+    """Yield, for root, the floods that another guard stops where an ordinary user runs the engine."""
+    for tier, name in product(("bubblewrap", "landlock"), ("memory-of-many", "processes") if os.geteuid() == 0 else ()):
+        yield Attack(
+            f"{tier}-user:use-up-{name}",
+            f"more than the limit of {name.replace('-', ' ')}, by a command of an ordinary user in {tier}",
+            partial(_flood_as_user, tier, name),
+            lambda _folder, flood=FLOODS[name]: _flood("none", flood, WIDE, PATIENCE_S),
+            missing=Cage(tier, "user").missing,
+        )
 
 
 TRIED = Attestation(
@@ -351,4 +380,4 @@ def planted_notes() -> Iterator[Attack]:
         )
 
 
-ATTACKS = (*attempts(), *floods(), *floods_without_groups(), *planted_notes())
+ATTACKS = (*attempts(), *floods(), *floods_without_groups(), *floods_of_a_user(), *planted_notes())

@@ -1,6 +1,7 @@
 """A sandbox is chosen because it was seen to hold; hosts that lack one are simulated by a filter over system calls."""
 
 import json
+import os
 import re
 import shutil
 import socket
@@ -92,10 +93,11 @@ def test_a_python_named_by_a_path_that_goes_up_keeps_the_first_tier(tmp_path: Pa
 
 @pytest.mark.slow
 async def test_the_attacks_have_teeth() -> None:
-    """Without a sandbox every one of them succeeds, so their failing elsewhere means something."""
+    """Without a sandbox every one that its user can carry out succeeds, so their failing elsewhere means something."""
     attestation = await attest(Unconfined(), python_folders(), settle_s=0.1)
     assert not attestation.holds
-    assert [attempt.name for attempt in attestation.attempts if attempt.held] == []
+    by_root = [] if os.geteuid() == 0 else ["write_kernel_settings"]
+    assert [attempt.name for attempt in attestation.attempts if attempt.held] == by_root
 
 
 @pytest.mark.slow

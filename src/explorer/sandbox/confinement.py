@@ -69,10 +69,10 @@ class Gate:
         self.waiting, self._opening = os.pipe()
         """The command's end comes first."""
 
-    def open(self) -> None:
-        """Let the command begin."""
+    def open(self, tasks: int = 0) -> None:
+        """Let the command begin, and say how many tasks the kernel counts with its own."""
         with suppress(BrokenPipeError):  # its sandbox could not be made
-            os.write(self._opening, b"g")
+            os.write(self._opening, b"g%d" % tasks)
 
     def close(self) -> None:
         """Forget it; a command that has not begun will not."""
@@ -94,6 +94,8 @@ class Launch:
     close: Callable[[], None] = lambda: None
     gate: Gate | None = None
     """What holds the command back; None: it begins at once."""
+    counted_user: int | None = None
+    """The user whose tasks the kernel counts with the command's; None: the command's are counted alone."""
     is_other_user: bool = False
     """Whether the command belongs to another user than the engine."""
 

@@ -49,7 +49,9 @@ class Landlock:
         launcher = (*launcher_words(str(Path(landlock_launcher.__file__).parent)), "supervise")
         arguments = (*launcher, *order, "--", "/bin/bash", "-c", command)
         made = {**environment(str(temporary), place.readable), **place.variables}
-        return Launch(arguments, made, place.folder, signal.SIGTERM, (gate.waiting,), gate.close, gate)
+        # Root's number is not limited by the kernel, whatever else it has running.
+        user = os.getuid() or None
+        return Launch(arguments, made, place.folder, signal.SIGTERM, (gate.waiting,), gate.close, gate, user)
 
 
 def is_offered() -> bool:

@@ -51,6 +51,8 @@ SCOPES_SINCE = 6
 """Landlock's version that confines signals and abstract sockets to the command's own processes (Linux 6.12)."""
 NEEDED = 3
 """Landlock's version (Linux 6.2) since which it decides every way to change a file's content or place."""
+OF_TASKS = "RLIMIT_NPROC"
+GATE_BYTES = 16
 FAILED = 126
 SIGNALLED = 128
 HANGUP, INTERRUPT, KILL, PIPE, TERMINATE, STOP, FILE_SIZE = 1, 2, 9, 13, 15, 19, 25
@@ -102,7 +104,7 @@ def main(words: list[str]) -> int:
         # At once: nothing is left to be written or closed, and Python takes 2 ms to put itself away.
         posix._exit(supervise(order))  # noqa: SLF001 - public as `os._exit`
     try:
-        limit(order.all("limit"), 0)
+        limit(order.all("limit"))
         _ask(SET_NO_NEW_PRIVILEGES, 1)
         lock_files(order, 0, DEVICE_FILES)
         as_started_by_a_shell()
@@ -119,32 +121,35 @@ def as_started_by_a_shell() -> None:
         call("signal", number, None)
 
 
-def wait(order: LaunchSpec) -> None:
-    """Wait until the engine lets the command begin.
+def wait(order: LaunchSpec) -> int:
+    """Wait until the engine lets the command begin; return how many tasks the kernel counts with the command's.
 
     Raises:
         OSError: It never will.
     """
+    tasks = 0
     for descriptor in map(int, order.all("wait")):
-        if posix.read(descriptor, 1) != b"g":
+        said = posix.read(descriptor, GATE_BYTES)
+        if said[:1] != b"g":
             raise OSError("it was called off")
         posix.close(descriptor)
+        tasks += int(said[1:])
+    return tasks
 
 
-def limit(limits: list[str], tasks: int) -> None:
-    """Set limits of this process and all it starts, by their names in `resource`; the kernel counts other tasks too."""
+def limit(limits: list[str], tasks: int = 0) -> None:
+    """Set limits of this process and all it starts, by their names in `resource`.
+
+    Args:
+        limits: Names and values.
+        tasks: How many tasks the kernel counts with the command's: all of the user's, without a namespace of users.
+    """
     for name, _, value in (one.partition(":") for one in limits):
         number = getattr(resource, name)
         _, most = resource.getrlimit(number)
-        wanted = int(value) + (tasks if name == "RLIMIT_NPROC" else 0)
+        wanted = int(value) + (tasks if name == OF_TASKS else 0)
         wanted = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
         resource.setrlimit(number, (wanted, wanted))
-
-
-def all_tasks() -> int:
-    """Return how many tasks there are: without a namespace of users, the kernel counts those of the user outside."""
-    with open("/proc/loadavg", encoding="ascii") as file:  # noqa: PTH123 - `pathlib` takes 15 ms
-        return int(file.read().split()[3].partition("/")[2])
 
 
 def lock_files(order: LaunchSpec, tcp: int, without: int) -> None:
@@ -235,13 +240,14 @@ def _become(order: LaunchSpec, channel: "socket", supervisor: int) -> None:
         if posix.getppid() != supervisor:
             return
         posix.chdir(order.all("folder")[0])
-        limit(order.all("limit"), all_tasks())
+        limits = order.all("limit")
+        limit([one for one in limits if not one.startswith(OF_TASKS)])
         _ask(SET_NO_NEW_PRIVILEGES, 1)
         lock_files(order, TCP, SPECIAL_FILES)
         _drop_capabilities()
         _filter(bytes.fromhex(order.all("filter")[0]), channel)
         as_started_by_a_shell()
-        wait(order)
+        limit([one for one in limits if one.startswith(OF_TASKS)], wait(order))
         posix.execv(order.command[0], order.command)
     except OSError as error:
         posix.write(2, f"the sandbox could not be made: {error}\n".encode())

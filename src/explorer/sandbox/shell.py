@@ -20,6 +20,7 @@ from explorer.sandbox.resource_monitor import (
     family_of,
     files_of,
     removed_between,
+    tasks_of,
     unlinked_bytes,
     use_of,
 )
@@ -161,10 +162,11 @@ class Shell:
         if launch.gate:
             async with asyncio.TaskGroup() as meanwhile:
                 looking = meanwhile.create_task(self._files(others))
+                counting = meanwhile.create_task(asyncio.to_thread(_tasks_beside, launch))
                 if group and not joins:
                     meanwhile.create_task(asyncio.to_thread(group.take, process.pid))
             started.before = looking.result()
-            launch.gate.open()
+            launch.gate.open(counting.result())
         return started
 
     async def _files(self, others: OtherEntries) -> dict[str, Stamp]:
@@ -293,6 +295,10 @@ class Shell:
                 break
             await asyncio.sleep(LOOK_S)
         await asyncio.to_thread(sweep, self._parents)
+
+
+def _tasks_beside(launch: Launch) -> int:
+    return 0 if launch.counted_user is None else tasks_of(launch.counted_user)
 
 
 async def _kill_below(top: int) -> None:
