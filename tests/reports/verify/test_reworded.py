@@ -164,6 +164,40 @@ def test_parts_of_lists_superlatives_and_subjects(sentence: str, right: str) -> 
     assert _verdict(right, ROUTES) not in FAULTS
 
 
+PIERS = (
+    "Piers of the coast. Holt's fish market, the world's largest, is old. The Mole of Vik was below average in "
+    "July. As one gate is raised, the other falls. The rising gate lets boats enter the basin. Scan for leaks: "
+    "Re-Pier reports exactly what has survived. Ships grow faster than piers, and the Ferry Fund also joined.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "right"),
+    [
+        ("Holt's fish market is the world's second largest", "Holt's fish market is the world's largest"),
+        ("The Mole of Vik was above average in July", "The Mole of Vik was below average in July, too"),
+        ("Piers grow faster than ships", "Ships grow faster than the piers"),
+        ("The Ferry Fund did not join, as ships grow", "The Ferry Fund joined, as ships grow"),
+    ],
+)
+def test_ranks_and_comparisons(sentence: str, right: str) -> None:
+    """The largest and the second largest, both sides of `than`, a verb in another form."""
+    assert _verdict(sentence, PIERS) is Verdict.ELSEWHERE
+    assert _verdict(right, PIERS) not in FAULTS
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "As one gate is raised, the other falls, and the rising gate lets boats enter the basin",
+        "Scan for leaks: Re-Pier reports what has survived",
+    ],
+)
+def test_a_shortened_sentence_raises_no_alarm(sentence: str) -> None:
+    """Two sentences of the source as one, and one without a word."""
+    assert _verdict(sentence, PIERS) not in FAULTS
+
+
 @pytest.mark.parametrize("sentence", ["2024年清河接待游客3640万人次", "工程推迟到2025年9月完工", "78%的景点免费"])
 def test_years_and_shares_in_chinese_numerals(sentence: str) -> None:
     """Years, months and tenths are read in figures and in characters."""

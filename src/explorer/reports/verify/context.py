@@ -19,6 +19,7 @@ from explorer.reports.verify.parallel import other_part
 from explorer.reports.verify.passages import GROUP, Figure, Passages, Said
 from explorer.reports.verify.plain import spaced
 from explorer.reports.verify.polarity import NEGATION, polarity
+from explorer.reports.verify.shortened import is_shortened
 from explorer.reports.verify.terms import key, terms_of
 from explorer.text.languages import language_of
 from explorer.text.words import CJK_LETTER
@@ -134,6 +135,12 @@ def conflict_at(claim: ClaimText, span: tuple[int, int], place: Figure, indexed:
     there = indexed.passages
     if place.start >= len(there.text) or is_verbatim(claim.text, indexed) or _is_listed(place, there):
         return None
+    found = _conflict_at(claim, span, place, indexed)
+    return None if found is None or is_shortened(claim.text, there) else found
+
+
+def _conflict_at(claim: ClaimText, span: tuple[int, int], place: Figure, indexed: IndexedSource) -> Conflict | None:
+    there = indexed.passages
     said, known = claim.passages.said_of(*span), there.said_of(place.start, place.end)
     shown = _at(place.start, there)
     whole = there.terms[there.number_at(place.start)].words

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from explorer.reports.verify.context import Conflict, is_turned_comparison
 from explorer.reports.verify.passages import COMPARISON, Passages
-from explorer.reports.verify.polarity import BOUND, IMPLICIT, MONTH, NEGATION, NO_NEGATION, axis_words
-from explorer.reports.verify.terms import TERM, term_key
+from explorer.reports.verify.polarity import BOUND, IMPLICIT, MONTH, NEGATION, NO_NEGATION, SAME_ORDINAL, axis_words
+from explorer.reports.verify.terms import TERM, term_key, terms_of
 from explorer.text.words import CJK_LETTER
 
 MAX_CHARS = 700
@@ -27,7 +27,7 @@ CLAUSE_END = re.compile(
     r"[,;:()]| - |\b(?:but|and|because|while|although|since|until|unless|if|so|who|which|aber|und|weil|sondern|mais|et)"
     r"\b"
 )
-MORE_NEGATIONS = re.compile(r"\b(?:lacks?|lacked|refused to)\b")
+MORE_NEGATIONS = re.compile(r"\b(?:lacks?|lacked|refused to|yet to)\b")
 UNSURE = re.compile(r"\b(?:if|whether|would|could|might|may|should|unless|ob|wenn|si)\b")
 PREFIXES = ("un", "dis", "non-", "in", "im", "ir", "il")
 MIN_BASE = 5
@@ -76,10 +76,50 @@ def opposite_words(text: str, there: Passages) -> Conflict | None:
     best = max(counts.values(), default=0)
     if best < max(LEAST_TERMS, LEAST_SHARED * len(keys)):
         return _other_extreme(text, mine, there)
-    alike = [number for number, count in counts.items() if count >= LEAST_ALSO * best]
+    alike = _tightest([number for number, count in counts.items() if count >= LEAST_ALSO * best], keys, there)
     why = [_opposite(text, mine, there.sentence(number), there) for number in alike]
-    shown = next((number for number in alike if counts[number] == best), alike[0])
-    return Conflict(f"says the opposite ({why[0]})", (there.sentence(shown),)) if all(why) else None
+    shown = max(alike, key=lambda number: counts[number])
+    if all(why):
+        return Conflict(f"says the opposite ({why[0]})", (there.sentence(shown),))
+    return _other_rank(text, alike, there)
+
+
+def _tightest(numbers: Sequence[int], keys: set[str], there: Passages) -> list[int]:
+    """Return the sentences of some that have most of some words in one clause: `Western Europe`, not both far apart."""
+    shares = [
+        max(len(keys & terms_of(there.text, one.start, one.end).words) for one in there.clauses(number))
+        for number in numbers
+    ]
+    return [number for number, share in zip(numbers, shares, strict=True) if share == max(shares)]
+
+
+RANKED = re.compile(
+    r"\b(?:(second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|[2-9](?:nd|rd|th))[ -])?"
+    r"([a-z]{3,}est|most [a-z]+)\b"
+)
+"""A superlative, with a place before it: `second largest`."""
+NO_RANK = frozenset(
+    ["interest", "latest", "least", "request", "test", "invest", "suggest", "forest", "best", "west", "rest"]
+)
+
+
+def _other_rank(text: str, numbers: Sequence[int], there: Passages) -> Conflict | None:
+    """Return a sentence with the same superlative of another place: `the largest`, `the second largest`."""
+    mine = _ranks(text)
+    for word, places in mine.items():
+        known = {number: _ranks(there.sentence(number)).get(word, set[str]()) for number in numbers}
+        having = [number for number in numbers if known[number]]
+        if having and len(having) == len(numbers) and not any(places & known[number] for number in having):
+            return Conflict("says the opposite (order)", (there.sentence(having[0]),))
+    return None
+
+
+def _ranks(text: str) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for one in RANKED.finditer(text):
+        if one[2] not in NO_RANK:
+            found.setdefault(one[2], set()).add(SAME_ORDINAL.get(one[1] or "", one[1] or ""))
+    return found
 
 
 def _other_extreme(text: str, mine: Sequence[ReachedWord], there: Passages) -> Conflict | None:

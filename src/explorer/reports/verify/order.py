@@ -78,5 +78,7 @@ def _other_side(text: str, sentence: str) -> bool:
         return False
     left, right = terms_of(mine["left"]).words, terms_of(mine["right"]).words
     known, other = terms_of(its["left"]).words, terms_of(its["right"]).words
+    # `AI uploads grow faster than AI purchases`: what is on both sides tells nothing.
+    right, other = right - other, other - right
     is_plain = 0 < len(right) <= FEW and 0 < len(other) <= FEW and left & known
     return bool(is_plain and left & other and right & known and not right & other)

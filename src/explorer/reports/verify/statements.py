@@ -34,6 +34,7 @@ from explorer.reports.verify.opposites import opposite_words
 from explorer.reports.verify.order import is_turned
 from explorer.reports.verify.passages import COMPARISON, Passages
 from explorer.reports.verify.polarity import NEGATION, polarity
+from explorer.reports.verify.shortened import is_shortened
 from explorer.reports.verify.substitutions import substituted
 from explorer.reports.verify.terms import TermSet, key, terms_of
 from explorer.text.words import CJK_LETTER
@@ -70,7 +71,8 @@ def statement_conflict(
     if nearest is None or any(is_verbatim(claim.text, one) for one in comparable):
         return None
     found = _against(statement, nearest.passages)
-    return None if found is None else (nearest.source.id, found)
+    is_same = found is None or is_shortened(claim.text, nearest.passages)
+    return None if found is None or is_same else (nearest.source.id, found)
 
 
 def _against(one: "Statement", there: Passages) -> Conflict | None:

@@ -25,6 +25,8 @@ LEAST_ALSO = 0.85
 MAX_PLACED = 3
 """Words in the place of others; of more, it is not plain which is in whose place."""
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth last"
+CLAUSES = re.compile(r"; |, (?:and|but|while|whereas) (?=(?:the )?[A-Z])")
+"""Between clauses that each have a subject of their own."""
 ORDINALS = frozenset(_ORDINALS.split())
 YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 BEHIND = re.compile(r"[ -]?([^\W\d_]+|%)?")
@@ -50,6 +52,11 @@ def substituted(text: str, there: Passages) -> Conflict | None:
     """Return a passage that has another name, number, month or ordinal where a sentence has its own."""
     if CJK_LETTER.search(text) or COMPARISON.search(text) or len(text) > MAX_CHARS or not there.has_names:
         return None
+    found = (_substituted(clause, there) for clause in CLAUSES.split(text))
+    return next((one for one in found if one is not None), None)
+
+
+def _substituted(text: str, there: Passages) -> Conflict | None:
     mine = list(_tokens(text, there))
     keys = {token.key for token in mine}
     counts = there.shared(keys)

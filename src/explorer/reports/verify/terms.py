@@ -18,7 +18,7 @@ _MORE_STOPS = (
 )
 STOPS = STOP_WORDS | frozenset(_MORE_STOPS.split())
 KEY_CHARS = 6
-ENDING = re.compile(r"(?:'s|s'|es|ed|s|d|e|'|n)$")
+ENDING = re.compile(r"(?:'s|s'|es|ed|s|d|e|'|en)$")
 SHORT_CHARS = 3
 DIMENSIONS = {
     "wide": "width", "deep": "depth", "tall": "height", "thick": "thickn", "weight": "weigh",
@@ -32,7 +32,7 @@ def key(word: str) -> str:
     small = word.casefold().removesuffix("'s")
     if small in DIMENSIONS:
         return DIMENSIONS[small]
-    short = small[:KEY_CHARS] if len(small) > KEY_CHARS else ENDING.sub("", small) or small
+    short = (ENDING.sub("", small) or small)[:KEY_CHARS]
     return f"{short[:-1]}i" if len(short) > SHORT_CHARS and short.endswith("y") else short
 
 
