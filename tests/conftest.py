@@ -22,6 +22,25 @@ SLOW_TEST_S = 400
 """After so many seconds a slow test has hung, on any machine."""
 TESTS = Path(__file__).resolve().parent
 SHARED_DATA = TESTS.parents[1] / "shared" / "data"
+LONGEST_FIRST = (
+    "fleet/test_bad_input.py",
+    "fleet/test_two_machines.py",
+    "fleet/test_workers.py",
+    "faults/test_stops.py",
+    "attacks/test_attacks.py",
+    "attacks/test_hostile_calls.py",
+    "faults/test_floods.py",
+    "test_forum.py",
+    "faults/test_overshoot.py",
+    "reports/verify/test_real_texts.py",
+    "server/browser/test_runs_in_a_browser.py",
+    "cli/test_mcp_serve.py",
+    "llm/test_preserved_thinking.py",
+    "run/test_real_day.py",
+    "sandbox/test_analysis.py",
+    "bench/test_bench.py",
+)
+"""The files of slow tests that take a minute or more: begun last, they would leave processors idle at the end."""
 RE_ALL_SLOW = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.MULTILINE)
 
 
@@ -51,13 +70,8 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Start one process more than there are processors: a quarter of the tests' time is waiting for a clock.
-
-    Not for the slow ones, which keep processors busy themselves.
-    """
-    if config.option.markexpr != "not slow":
-        return None
+def pytest_xdist_auto_num_workers() -> int:
+    """Start one process more than there are processors: a quarter of the tests' time is waiting for a clock."""
     return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
 
 
@@ -95,7 +109,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     On a machine that has much else to do, a process takes ten times as long.
     """
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: item.path)
+        first = {TESTS / name: number for number, name in enumerate(LONGEST_FIRST)}
+        items.sort(key=lambda item: (first.get(item.path, len(first)), item.path))
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_TEST_S))
@@ -114,6 +129,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_configure(config: pytest.Config) -> None:
     """Prepare a process that runs tests, which the one that leads several of them does not."""
     is_worker = hasattr(config, "workerinput")
+    if config.option.markexpr != "not slow" and hasattr(config.option, "loadscopereorder"):
+        # Files in the order of the tests, not by how many tests they have.
+        config.option.loadscopereorder = False
     if is_worker:
         # While modules are imported and tests are collected, next to nothing is garbage.
         gc.disable()

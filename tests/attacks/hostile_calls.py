@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from command import environment
+from command import environment, forked, prepared
 from explorer.journal.listing import read_records
 from explorer.schema.errors import StorageError
 from model_servers import Asked, OpenAIServer, Reply
@@ -25,9 +25,9 @@ BOUND_TO_MODES = (
     "import ctypes, os, sys\n"
     "for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH\n"
     "    ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP\n"
-    "os.execv(sys.executable, [sys.executable, '-m', 'explorer', *sys.argv[1:]])\n"
+    "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])\n"
 )
-"""Runs the command line so that `chmod` binds it, also where root runs the tests."""
+"""Runs Python so that `chmod` binds it, also where root runs the tests."""
 REPORT = "# May\n\nOutput was good.\n"
 SECONDS = 60
 QUESTION = "How was May?"
@@ -154,14 +154,12 @@ HEAD = "| Call | Readable | Resumable | Report at each end |\n|---|---|---|---|"
 
 def explorer(cwd: Path, *words: str, **settings: str) -> "subprocess.Popen[str]":
     """Start the command line, with file modes that bind it."""
-    return subprocess.Popen(
-        [sys.executable, "-c", BOUND_TO_MODES, *words],
+    return forked(
+        "explorer",
+        *words,
         cwd=cwd,
-        env=environment(cwd, settings),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        variables=environment(cwd, settings),
+        source=prepared(sys.executable, "-c", BOUND_TO_MODES),
     )
 
 

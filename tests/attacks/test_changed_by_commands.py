@@ -52,7 +52,7 @@ class Analyst:
 
 def files_found(folder: Path) -> dict[str, str]:
     """What `doctor` says of a run's files."""
-    done = explorer("doctor", "latest", "--output-format", "json", cwd=folder)
+    done = explorer("doctor", "latest", "--output-format", "json", cwd=folder, is_fresh=True)
     return next(one for one in json.loads(done.stdout) if one["name"] == "files")
 
 
@@ -67,7 +67,7 @@ def test_doctor_explains_what_a_command_changed(*, is_cut_off: bool, tmp_path: P
     with OpenAIServer(script) as model:
         server = {"OPENAI_API_KEY": "sk-test-12345678", "OPENAI_BASE_URL": model.url}
         settings = {**server, "EXPLORER_SHELL": "auto"}
-        process = begin("--file", "notes.md", "How was May?", cwd=tmp_path, settings=settings)
+        process = begin("--file", "notes.md", "How was May?", cwd=tmp_path, settings=settings, is_fresh=True)
         while is_cut_off and not list(tmp_path.glob("workspace/*/begun")):
             assert process.poll() is None, process.communicate()
         assert is_cut_off or script.is_begun.wait(200), process.communicate(timeout=1)
@@ -81,7 +81,7 @@ def test_doctor_explains_what_a_command_changed(*, is_cut_off: bool, tmp_path: P
         else:
             assert found["level"] == "ok", found
         script.is_resumed = True
-        done = explorer("resume", "latest", cwd=tmp_path, settings=settings)
+        done = explorer("resume", "latest", cwd=tmp_path, settings=settings, is_fresh=True)
     assert done.returncode == 0, done.stderr
     assert files_found(tmp_path)["level"] == "ok"
     run = only_run(tmp_path / "workspace")

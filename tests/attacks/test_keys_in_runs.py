@@ -74,14 +74,16 @@ def test_a_model_that_repeats_the_key(server: type[AnthropicServer | OpenAIServe
             ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL") if is_anthropic else ("OPENAI_API_KEY", "OPENAI_BASE_URL")
         )
         words = ("--file", "notes.md", "--output-format", "stream-json", "-vv", f"How was May? {KEY}")
-        done = explorer(*words, cwd=tmp_path, settings={name: KEY, url: model.url})
+        done = explorer(*words, cwd=tmp_path, settings={name: KEY, url: model.url}, is_fresh=True)
         assert any(KEY in str(headers) for headers in model.headers), "the key was used"
     assert done.returncode == 0, done.stderr
     assert not Redactor([KEY]).is_in((done.stdout + done.stderr).encode())
     assert REDACTED in done.stdout
     assert list(found_in(tmp_path / "workspace")) == []
     for command in ("show", "report", "runs"):
-        later = explorer(command, *(["latest"] if command != "runs" else []), cwd=tmp_path, settings={name: KEY})
+        later = explorer(
+            command, *(["latest"] if command != "runs" else []), cwd=tmp_path, settings={name: KEY}, is_fresh=True
+        )
         assert not Redactor([KEY]).is_in((later.stdout + later.stderr).encode())
 
 
@@ -93,7 +95,7 @@ def test_a_server_that_repeats_the_key_in_an_error(status: int, exit_code: int, 
     (tmp_path / "notes.md").write_text(NOTES)
     with OpenAIServer(lambda _asked: Reply(status=status, body=body)) as model:
         settings = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": model.url}
-        done = explorer("--file", "notes.md", "-vv", "How was May?", cwd=tmp_path, settings=settings)
+        done = explorer("--file", "notes.md", "-vv", "How was May?", cwd=tmp_path, settings=settings, is_fresh=True)
     assert done.returncode == exit_code
     assert not Redactor([KEY]).is_in((done.stdout + done.stderr).encode())
     assert list(found_in(tmp_path / "workspace")) == []
@@ -118,7 +120,7 @@ def test_a_key_in_files_that_agents_write(tmp_path: Path) -> None:
 
     with OpenAIServer(write) as model:
         settings = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": model.url}
-        done = explorer("--file", "notes.md", "How was May?", cwd=tmp_path, settings=settings)
+        done = explorer("--file", "notes.md", "How was May?", cwd=tmp_path, settings=settings, is_fresh=True)
     assert done.returncode == 0, done.stderr
     assert list(found_in(tmp_path / "workspace")) == []
     assert REDACTED in (only_run(tmp_path / "workspace") / "findings.md").read_text()
@@ -130,6 +132,6 @@ def test_without_the_key_being_known_it_would_be_found(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text(NOTES)
     with OpenAIServer(talkative) as model:
         settings = {"OPENAI_API_KEY": "sk-another-key-1234", "OPENAI_BASE_URL": model.url}
-        done = explorer("--file", "notes.md", "How was May?", cwd=tmp_path, settings=settings)
+        done = explorer("--file", "notes.md", "How was May?", cwd=tmp_path, settings=settings, is_fresh=True)
     assert done.returncode == 0, done.stderr
     assert any(name.endswith("journal.jsonl") for name in found_in(tmp_path / "workspace"))

@@ -63,11 +63,11 @@ def test_a_run_killed_in_the_middle_of_a_job(tmp_path: Path) -> None:
     with OpenAIServer(script) as model:
         server = {"OPENAI_API_KEY": "sk-test-12345678", "OPENAI_BASE_URL": model.url}
         settings = {**server, "EXPLORER_SHELL": "auto"}
-        process = begin("--file", "notes.md", "How was May?", cwd=tmp_path, settings=settings)
+        process = begin("--file", "notes.md", "How was May?", cwd=tmp_path, settings=settings, is_fresh=True)
         assert script.is_running.wait(200), process.communicate(timeout=1)
         kill_with_job(process, MARK)
         script.is_resumed = True
-        done = explorer("resume", "latest", cwd=tmp_path, settings=settings)
+        done = explorer("resume", "latest", cwd=tmp_path, settings=settings, is_fresh=True)
     assert done.returncode == 0, done.stderr
     run = only_run(tmp_path / "workspace")
     record = events(run)

@@ -89,7 +89,9 @@ def test_settings_in_a_run_s_folder_are_not_ours(tmp_path: Path) -> None:
         (folder / "explorer.toml").write_text('shell = "unsafe"\nroles_dir = "roles"\n')
     (tmp_path / "workspace" / ".env").write_text("EXPLORER_LANG=sv\n")
     for folder in (run, run / "deep", inner):
-        shown = explorer("config", "show", "--output-format", "json", cwd=folder, settings={"EXPLORER_SHELL": ""})
+        shown = explorer(
+            "config", "show", "--output-format", "json", cwd=folder, settings={"EXPLORER_SHELL": ""}, is_fresh=True
+        )
         assert shown.returncode == 0, shown.stderr
         assert "169.254" not in shown.stdout
         assert "evil.test" not in shown.stdout

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from loguru import logger
 
-from cli.stage import SCRIPT, Hold, Holding, Process, clean_environment
+from cli.stage import SCRIPT, Hold, Holding, Process, begin_explorer, clean_environment
+from command import done_by
 from explorer.cli.app import run_tokens
 from explorer.cli.help_text import quick_answer
 from explorer.run.run import start
@@ -49,16 +50,7 @@ def explorer(tmp_path: Path) -> Callable[..., Process]:
     """Run the installed command in an empty folder."""
 
     def run(*arguments: str, stdin: str = "", **variables: str) -> Process:
-        return subprocess.run(
-            [str(SCRIPT), *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=clean_environment(tmp_path) | variables,
-            timeout=200,
-            check=False,
-        )
+        return done_by(begin_explorer(*arguments, cwd=tmp_path, stdin=subprocess.PIPE, **variables), stdin, 200)
 
     return run
 

@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
+from command import forked
+
 Process = subprocess.CompletedProcess[str]
 Explorer = Callable[..., Process]
 SCRIPT = Path(sys.executable).with_name("explorer")
@@ -47,17 +49,11 @@ class Hold:
     """Set by the test: from then on every request is hung up on."""
 
 
-def begin_explorer(*words: str, cwd: Path, **variables: str) -> "subprocess.Popen[str]":
+def begin_explorer(
+    *words: str, cwd: Path, stdin: int = subprocess.DEVNULL, **variables: str
+) -> "subprocess.Popen[str]":
     """Start the installed command, and return at once."""
-    return subprocess.Popen(
-        [str(SCRIPT), *words],
-        cwd=cwd,
-        env=clean_environment(cwd) | variables,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return forked(str(SCRIPT), *words, cwd=cwd, variables=clean_environment(cwd) | variables, stdin=stdin)
 
 
 def end_of(process: "subprocess.Popen[str]") -> tuple[int, str, str]:

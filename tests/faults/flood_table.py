@@ -6,11 +6,11 @@ PYTHONPATH=tests uv run python -m faults.flood_table [WORDS OF A NAME...]
 import json
 import os
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from command import done_by, forked, prepared
 from faults.floods import FLOODS, Flood, flooding
 from llm.conversations import BOTH
 
@@ -19,6 +19,8 @@ MOST_MB = 300
 MOST_S = 240
 """For one flood on a machine that does other things, too."""
 CLIENT = Path(__file__).parent / "flood_client.py"
+CLIENT_IMPORTS = ("faults.flood_client", "anyio._backends._asyncio")
+"""What the process imports before it is forked: so much memory it has before it is sent anything."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,10 @@ def measure(flood: Flood, wire: str) -> Measured:
     """
     retry_settings = "short" if flood.is_slow else "long"
     with flooding(flood, wire) as url:
-        done = subprocess.run(
-            [sys.executable, CLIENT, wire, url, retry_settings],
-            env=os.environ | {"PYTHONPATH": str(CLIENT.parents[1])},
-            capture_output=True,
-            timeout=MOST_S,
-            check=True,
-        )
+        words = (str(CLIENT), wire, url, retry_settings)
+        process = forked(*words, cwd=Path.cwd(), variables=os.environ, source=prepared(imported=CLIENT_IMPORTS))
+        done = done_by(process, None, MOST_S)
+    done.check_returncode()
     return Measured(**json.loads(done.stdout))
 
 

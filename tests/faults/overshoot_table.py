@@ -6,7 +6,7 @@ nothing of it comes from what it reports. A team that never ends works against i
 
 import asyncio
 import json
-import subprocess
+import os
 import sys
 import tempfile
 import threading
@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from command import IMPORTED, forked, prepared
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.run.run import resume, start
@@ -135,17 +136,18 @@ def kill_again_and_again(wire: str, limit: str, folder: Path) -> Overshoot:
     biller, under_way = Biller(wire, KILLS), list[int]()
     with WIRES[wire](biller) as http:
         for _ in range(MAX_KILLS):
-            command = [sys.executable, "-m", "faults.overshoot_table", wire, limit, http.url, str(folder)]
-            child = subprocess.Popen(command, cwd=Path(__file__).parents[1])
-            count = 0
-            while child.poll() is None and not count:
-                count += biller.under_way.acquire(timeout=0.1)
-            # Let the others be under way, too, as many as the limit has room for.
-            while biller.under_way.acquire(timeout=1):
-                count += 1
-            under_way.append(count)
-            child.kill()
-            if child.wait() == 0:
+            words = ("faults.overshoot_table", wire, limit, http.url, str(folder))
+            source = prepared(imported=(*IMPORTED, "faults.stage"))
+            with forked(*words, cwd=Path(__file__).parents[1], variables=os.environ, source=source) as child:
+                count = 0
+                while child.poll() is None and not count:
+                    count += biller.under_way.acquire(timeout=0.1)
+                # Let the others be under way, too, as many as the limit has room for.
+                while biller.under_way.acquire(timeout=1):
+                    count += 1
+                under_way.append(count)
+                child.kill()
+            if child.returncode == 0:
                 break
     run_state = RunState.of(record.event for record in read_records(only_run(folder)))
     billed, booked = {

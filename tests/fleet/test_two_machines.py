@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from cli.conftest import hold
 from cli.stage import SCRIPT, Hold, clean_environment
+from command import done_by, forked_for_fleet
 from explorer.fleet.database import BATCHES, METADATA, ORDERS, RUNS, FleetDatabase
 from explorer.fleet.group_commit import GroupCommit, RunBatch
 from explorer.fleet.leases import LeaseLostError, Leases
@@ -86,15 +87,8 @@ class Machine:
     @contextmanager
     def started(self, *words: str, crash: str = "") -> Generator["subprocess.Popen[str]"]:
         """A command at work."""
-        with subprocess.Popen(
-            [str(SCRIPT), *words],
-            cwd=self.place,
-            env=self.environment | ({"EXPLORER_CRASH": crash} if crash else {}),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
+        variables = self.environment | ({"EXPLORER_CRASH": crash} if crash else {})
+        with forked_for_fleet(str(SCRIPT), *words, cwd=self.place, variables=variables) as process:
             try:
                 yield process
             finally:
@@ -119,10 +113,8 @@ class Machine:
 
     def run(self, *words: str, code: int = 0) -> str:
         """Run a command to its end; return what it printed."""
-        done = subprocess.run(
-            [str(SCRIPT), *words], cwd=self.place, env=self.environment, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, check=False, timeout=PATIENCE_S,
-        )  # fmt: skip
+        process = forked_for_fleet(str(SCRIPT), *words, cwd=self.place, variables=self.environment)
+        done = done_by(process, None, PATIENCE_S)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout if code == 0 else done.stderr
 

@@ -16,6 +16,7 @@ pytest.importorskip("dbos", reason="the extra fleet is not installed")
 
 from cli.conftest import hold
 from cli.stage import SCRIPT, Hold, clean_environment
+from command import done_by, forked_for_fleet
 from explorer.fleet.database import FleetDatabase
 from explorer.fleet.leases import Leases
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
@@ -71,15 +72,8 @@ def worker(folder: Path, hold: Hold, *flags: str) -> Generator["subprocess.Popen
         "EXPLORER_FLEET_DATABASE": f"sqlite:///{folder / 'workspace' / '.fleet' / 'queue.sqlite'}",
     }
     words = [str(SCRIPT), "worker", "--model", "offline", "--no-shell", "--lease", "2s", *flags]
-    with subprocess.Popen(
-        words,
-        cwd=folder,
-        env=clean_environment(folder) | services,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
+    variables = clean_environment(folder) | services
+    with forked_for_fleet(*words, cwd=folder, variables=variables, stderr=subprocess.STDOUT) as process:
         try:
             yield process
         finally:
@@ -194,15 +188,8 @@ def test_a_database_that_goes_away_is_named_in_one_line(tmp_path: Path) -> None:
         with pytest.raises(StorageError, match="password"):
             FleetDatabase(url.replace("a-password", "another-password"))
     for words in (("submit", "What is new?"), ("queue",), ("worker",)):
-        done = subprocess.run(
-            [str(SCRIPT), *words],
-            cwd=tmp_path,
-            env=clean_environment(tmp_path) | {"EXPLORER_FLEET_DATABASE": url},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE_S,
-        )
+        variables = clean_environment(tmp_path) | {"EXPLORER_FLEET_DATABASE": url}
+        done = done_by(forked_for_fleet(str(SCRIPT), *words, cwd=tmp_path, variables=variables), None, PATIENCE_S)
         assert done.returncode == 1
         assert "cannot be used" in done.stderr
         assert "Traceback" not in done.stderr
