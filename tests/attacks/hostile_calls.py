@@ -111,10 +111,14 @@ class Model:
         self._calls = calls
         self.is_done = threading.Event()
         self.is_resumed = False
+        self.is_offered = False
+        """Whether it has the tools that it calls."""
 
     def __call__(self, asked: Asked) -> Reply:
         """Answer by role."""
         taken = sum(message["role"] == "assistant" for message in asked.body["messages"])
+        if role_of(asked) == "analyzer":
+            self.is_offered = {name for name, _ in self._calls} <= {*asked.tools}
         return self._analyze(taken) if role_of(asked) == "analyzer" else self._lead(taken)
 
     def _analyze(self, taken: int) -> Reply:
@@ -212,13 +216,13 @@ def outcome_of(hostile: Hostile, cwd: Path, *words: str) -> Seen:
     seen = Seen(hostile.name)
     model = Model(hostile.calls)
     with OpenAIServer(model) as server:
-        settings = {"OPENAI_BASE_URL": server.url}
+        settings = {"OPENAI_BASE_URL": server.url, "EXPLORER_SHELL": "auto"}
         running = explorer(cwd, QUESTION, *words, **settings)
         is_done = model.is_done.wait(SECONDS)
         if is_done:
             running.send_signal(signal.SIGKILL)
         ended = _ended(running)
-        if not is_done:
+        if not (is_done and model.is_offered):
             raise RuntimeError(f"{hostile.name}: the calls were not made: {ended.stderr[-900:]}")
         _look(cwd, seen, "killed")
         model.is_resumed = True

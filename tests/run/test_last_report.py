@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.run.finish import restore_draft
-from explorer.run.last_report import ReportGuard, leave_report, reason_of
+from explorer.run.last_report import REPORT_GONE, ReportGuard, leave_report, reason_of, report_of_unfinished
 from explorer.run.run import RunHooks, start
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import PathMoved, RunFinished, RunStarted, Status
@@ -145,6 +146,25 @@ def test_what_stands_in_the_reports_way_is_moved_and_named(tmp_path: Path, make:
         "> **Moved:** The earlier content of report.md was not a report, and is now at `report.md.moved-2`."
         in (tmp_path / "report.md").read_text()
     )
+
+
+def _big(path: Path) -> None:
+    path.write_text("a" * 50_000_000)
+
+
+@pytest.mark.parametrize("make", [_second_name, _big])
+async def test_a_report_that_cannot_be_read_is_written_anew(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """A file that has the report's name, but that no reader is given, counts as none when the run is looked at."""
+    wrote = ("write_file", {"filepath": "report.md", "content": "# Tall\n\nIt is tall.\n", "mode": "overwrite"})
+    client = ScriptedClient({"orchestrator": [says("", wrote), says("", FINISH), says("", FINISH)]})
+    result = await start("How tall?", Settings(workspace=tmp_path), RunHooks(client=client, run_id="r"))
+    report = result.folder / "report.md"
+    report_of_unfinished(result.folder)
+    assert "It is tall." in report.read_text()
+    report.unlink()
+    make(report)
+    report_of_unfinished(result.folder)
+    assert REPORT_GONE in report.read_text()
 
 
 def test_what_was_moved_is_known_from_the_journal(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from explorer.schema.reasons import EndCause, EndReason
 from explorer.text.frontmatter import with_frontmatter
 from explorer.text.sanitize import single_line
 from explorer.workspace.access import REPORT, restore_access
-from explorer.workspace.workspace import Workspace, report_path
+from explorer.workspace.workspace import Workspace, report_path, report_text
 
 MAX_REASON_CHARS = 400
 CANCELLED = "the run was cancelled"
@@ -61,7 +61,7 @@ def leave_report(run_state: RunState, workspace: Workspace, reason: str, languag
     restore_access(workspace.folder)
     if run_state.started is None or run_state.started.single_agent is not None or run_state.plan.is_waiting:
         return
-    if run_state.finished is not None and report_path(workspace.folder) is not None:
+    if run_state.finished is not None and _has_report(workspace.folder):
         return
     is_written = False
     try:
@@ -119,10 +119,15 @@ def report_of_unfinished(folder: Path) -> None:
         run_state = RunState.of(record.event for record in read_records(folder))
     except StorageError:
         return
-    if run_state.finished is not None and report_path(folder) is not None:
+    if run_state.finished is not None and _has_report(folder):
         return
     workspace = Workspace(folder)
     written = run_state.files.get(REPORT)
     is_draft = written is not None and workspace.digest(REPORT) == written.sha256
-    if is_draft or report_path(folder) is None:
+    if is_draft or not _has_report(folder):
         leave_report(run_state, workspace, ENDED_WITHOUT if run_state.finished is None else REPORT_GONE)
+
+
+def _has_report(folder: Path) -> bool:
+    """Return whether a run's report can be read: a second name of a file and what is too big cannot."""
+    return report_path(folder) is not None and bool(report_text(folder))
