@@ -5,12 +5,14 @@ import json
 import os
 import random
 import socket
+import subprocess
 import sys
 import threading
 import time
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -99,6 +101,33 @@ async def test_no_open_file_of_the_engine_is_handed_on(tier: str, tmp_path: Path
         (cell.folder / "look.py").write_text(OPEN, encoding="utf-8")
         _, stated = await cell.run(f"{sys.executable} look.py; exec 77</dev/null; {sys.executable} look.py")
     assert stated.splitlines()[-2:] == ["open []", "open [77]"]
+
+
+HIDDEN = """
+import asyncio, ctypes, sys, tempfile
+from pathlib import Path
+from sandbox.cages import room
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+
+async def main():
+    with tempfile.TemporaryDirectory() as folder:
+        async with room("bubblewrap", Path(folder).resolve()) as cell:
+            print((await cell.run("id -u; touch made && echo made"))[1])
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0 or not which("setpriv"), reason="only root has this right to lose")
+def test_an_engine_that_hides_itself_without_the_right_to_look_has_a_sandbox(tmp_path: Path) -> None:
+    """As in some containers of root's: its children cannot reach what it holds by a path, and are handed it."""
+    if not which("bwrap"):
+        pytest.skip("bubblewrap is not installed")
+    paths = {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
+    words = ["setpriv", "--bounding-set=-sys_ptrace", sys.executable, "-c", HIDDEN]
+    done = subprocess.run(words, env={**os.environ, **paths}, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.stdout.split() == ["1000", "made"], done.stderr
 
 
 @pytest.mark.slow

@@ -57,10 +57,24 @@ class Stage:
     """A mount namespace with folders in it, held open until it is not needed any more."""
 
     descriptor: int
+    is_reached_by_path: bool = field(init=False)
+    """Whether a child reaches it through the engine's folder in /proc, and need not be handed it."""
 
     def __post_init__(self) -> None:
         """Close it with the last reference."""
         weakref.finalize(self, os.close, self.descriptor)
+        # The engine hides what it holds: root then needs a right for it that some containers do not give.
+        words = ["/bin/sh", "-c", 'test -r "$1"', "sh", self._path(os.getpid())]
+        looking = subprocess.run(words, check=False, env={})  # noqa: S603 - words of our own
+        self.is_reached_by_path = looking.returncode == 0
+
+    @property
+    def path(self) -> str:
+        """The file by which a program enters it."""
+        return self._path(os.getpid() if self.is_reached_by_path else "self")
+
+    def _path(self, process: int | str) -> str:
+        return f"/proc/{process}/fd/{self.descriptor}"
 
 
 @dataclass(eq=False)
@@ -84,14 +98,11 @@ class UnprivilegedUser:
         return self._stages[key]
 
     def starting(self, stage: Stage) -> tuple[str, ...]:
-        """Return the words that start a program on the stage as the user.
-
-        By the engine's own descriptor: one that were handed on would be open in the command, too.
-        """
+        """Return the words that start a program on the stage as the user."""
         number = str(self.number)
         return (
             self.program,
-            f"--mount=/proc/{os.getpid()}/fd/{stage.descriptor}",
+            f"--mount={stage.path}",
             *("--setgid", number, "--setuid", number, "--"),
         )
 
@@ -181,7 +192,9 @@ class Bubblewrap:
             if gate:
                 gate.close()
 
-        passed = (*opened, *([gate.waiting] if gate else []))
+        # What is handed on stays open in the command, too: only if there is no other way.
+        handed = [stage.descriptor] if stage and not stage.is_reached_by_path else []
+        passed = (*opened, *handed, *([gate.waiting] if gate else []))
         arguments = (*starting, *bwrap, *_first(command, place, gate))
         return Launch(arguments, {}, place.folder, signal.SIGKILL, passed, close, gate, stage is not None)
 
