@@ -38,12 +38,9 @@ BEHIND_CHARS = 30
 ELLIPTIC = re.compile(r" (?:more|fewer|less|higher|lower|up|down)\b")
 """Behind a figure that counts what the one before it counts."""
 BEHIND_END = re.compile(r"[.,;:()\n，。；、]|\b(?:and|in|on|at|by|from|to|und|et)\b")
-YEAR = re.compile(r"(?<![\d.,])(?:1[5-9]|20)\d\d(?![\d%]|[.,]\d)")
 BARE_MONTH = re.compile(
     rf"(?<!\d )(?<!\d\. )\b({'|'.join(one.title() for one in MONTHS if len(one) > MIN_MONTH)})\b(?! \d\d?\b)"
 )
-COMPARED = re.compile(r"\b(?:since|than|compared|from|seit|depuis|als|gegenüber)\b|[比较較]", re.IGNORECASE)
-"""Words before a year with which another one is compared."""
 CLAUSE = re.compile(
     r"[,;:()，；]| - |—|–"
     r"|\b(?:that|who|which|but|and|because|why|although|since|while|if|dass|weil|und|aber|qui|que|mais|et)\b"
@@ -149,9 +146,6 @@ def _conflict_at(claim: ClaimText, span: tuple[int, int], place: Figure, indexed
     rival = rival or other_part(claim.passages, span, place, there)
     if rival is not None and not is_whole and not is_titled(claim.text, indexed):
         return Conflict(OTHER, (shown, _at(rival.start, there)))
-    region, mine = there.text[known.start : known.end], claim.text[said.start : said.end]
-    if _other_year(mine, region, claim.text[slice(*span)]) or other_month(mine, region):
-        return Conflict("says it of another time", (shown,))
     if not is_comparable(claim, indexed):
         return None
     mine = claim.text[said.named_from : said.end]
@@ -329,14 +323,6 @@ def _behind(passages: Passages, end: int) -> frozenset[str]:
     last = following[0].start if following else end + BEHIND_CHARS
     stop = BEHIND_END.search(passages.text, end, last)
     return terms_of(passages.text, end, stop.start() if stop else last).words
-
-
-def _other_year(claimed: str, region: str, figure: str) -> bool:
-    """Return whether two stretches name years, and no year is in both."""
-    mine, its = ({one for one in YEAR.findall(text) if one not in figure} for text in (claimed, region))
-    if COMPARED.search(region):
-        return False
-    return bool(mine and its and not mine & its)
 
 
 def other_month(claimed: str, region: str) -> bool:
