@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from explorer.reports.verify.comparisons import contrary_figures
 from explorer.reports.verify.context import (
     BARE_MONTH,
     CLAUSE,
@@ -40,6 +41,10 @@ from explorer.reports.verify.terms import TermSet, key, terms_of
 from explorer.text.words import CJK_LETTER
 
 LEAST_SAME = 0.75
+ROOT_CHARS = 4
+"""The beginning that the forms of a word share: build, built, builder."""
+NEAR = 2
+"""Sentences before and behind a passage that belong to it."""
 
 
 def _denied_share(text: str, words: frozenset[str]) -> float:
@@ -71,8 +76,9 @@ def statement_conflict(
     if nearest is None or any(is_verbatim(claim.text, one) for one in comparable):
         return None
     found = _against(statement, nearest.passages)
-    is_same = found is None or is_shortened(claim.text, nearest.passages)
-    return None if found is None or is_same else (nearest.source.id, found)
+    found = None if found is None or is_shortened(claim.text, nearest.passages) else found
+    found = found or contrary_figures(claim.text, [one.passages for one in comparable])
+    return None if found is None else (nearest.source.id, found)
 
 
 def _against(one: "Statement", there: Passages) -> Conflict | None:
@@ -170,7 +176,7 @@ def _other_name(one: Statement, there: Passages) -> Conflict | None:
             continue
         rest = terms.words - group
         best, numbers = _ranked(rest, there)
-        if best < max(MIN_TERMS, LEAST_SAME * len(rest)):
+        if best < max(MIN_TERMS, LEAST_SAME * len(rest)) or _is_said_nearby(group, rest, numbers, there):
             continue
         regions = [_region(rest, number, there) for number in numbers]
         found = [_named_otherwise(text, terms.words, region, there) for region in regions]
@@ -179,6 +185,19 @@ def _other_name(one: Statement, there: Passages) -> Conflict | None:
         if None not in found and not is_denied:
             return Conflict(OTHER, (there.sentence(numbers[0]), there.sentence(found[0] or 0)))
     return None
+
+
+def _is_said_nearby(group: frozenset[str], rest: frozenset[str], numbers: Iterable[int], there: Passages) -> bool:
+    """Return whether a sentence near the passages names the same one with another form of a word of a short statement.
+
+    `The lighthouse was built for the harbour. [...] The builder was Hallen & Sons.` has nobody else who built it.
+    """
+    if len(rest) > MIN_TERMS:
+        return False
+    roots = {word[:ROOT_CHARS] for word in rest if len(word) >= ROOT_CHARS}
+    near = {place for number in numbers for place in range(max(0, number - NEAR), number + NEAR + 1)}
+    named = [there.terms[place].words for place in near if place < len(there) and group <= there.terms[place].words]
+    return any(word[:ROOT_CHARS] in roots for words in named for word in words - group - rest)
 
 
 def _turned_round(one: Statement, there: Passages) -> Conflict | None:
