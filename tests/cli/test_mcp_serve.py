@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from cli.conftest import STORY
-from cli.stage import SCRIPT, Explorer, Hold, clean_environment, end_of
+from cli.stage import SCRIPT, Explorer, Hold, begin_explorer, clean_environment, end_of
 from explorer.journal.control import Inbox
 from explorer.journal.journal import Journal
 from explorer.journal.listing import is_running, read_records
@@ -80,15 +80,7 @@ class Served:
 @contextmanager
 def served(folder: Path, *flags: str, **variables: str) -> Generator[Served]:
     """A server in this folder."""
-    with subprocess.Popen(
-        [str(SCRIPT), *FLAGS, *flags],
-        cwd=folder,
-        env=clean_environment(folder) | variables,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with begin_explorer(*FLAGS, *flags, cwd=folder, stdin=subprocess.PIPE, **variables) as process:
         try:
             yield Served(process)
         finally:
@@ -238,15 +230,7 @@ async def test_the_official_client_over_stdio(kept_run: Path, tmp_path: Path) ->
 @contextmanager
 def served_over_http(folder: Path, *flags: str, **variables: str) -> Generator[tuple[str, "subprocess.Popen[str]"]]:
     """A server over HTTP in this folder, and its address."""
-    with subprocess.Popen(
-        [str(SCRIPT), *FLAGS, "--http", "--port", "0", *flags],
-        cwd=folder,
-        env=clean_environment(folder) | variables,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with begin_explorer(*FLAGS, "--http", "--port", "0", *flags, cwd=folder, **variables) as process:
         try:
             assert process.stderr is not None
             yield process.stderr.readline().split()[3].rstrip(","), process
