@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from loguru import logger
 
-from cli.stage import SCRIPT, Hold, Holding, Process, begin_explorer, clean_environment
+from cli.stage import SCRIPT, Hold, Holding, Process, begin_with_input, clean_environment
 from command import done_by
 from explorer.cli.app import run_tokens
 from explorer.cli.help_text import quick_answer
@@ -50,7 +50,7 @@ def explorer(tmp_path: Path) -> Callable[..., Process]:
     """Run the installed command in an empty folder."""
 
     def run(*arguments: str, stdin: str = "", **variables: str) -> Process:
-        return done_by(begin_explorer(*arguments, cwd=tmp_path, stdin=subprocess.PIPE, **variables), stdin, 200)
+        return done_by(begin_with_input(*arguments, cwd=tmp_path, **variables), stdin, 200)
 
     return run
 

@@ -49,11 +49,15 @@ class Hold:
     """Set by the test: from then on every request is hung up on."""
 
 
-def begin_explorer(
-    *words: str, cwd: Path, stdin: int = subprocess.DEVNULL, **variables: str
-) -> "subprocess.Popen[str]":
+def begin_explorer(*words: str, cwd: Path, **variables: str) -> "subprocess.Popen[str]":
     """Start the installed command, and return at once."""
-    return forked(str(SCRIPT), *words, cwd=cwd, variables=clean_environment(cwd) | variables, stdin=stdin)
+    return forked(str(SCRIPT), *words, cwd=cwd, variables=clean_environment(cwd) | variables)
+
+
+def begin_with_input(*words: str, cwd: Path, **variables: str) -> "subprocess.Popen[str]":
+    """The same, with a pipe that it reads."""
+    environment = clean_environment(cwd) | variables
+    return forked(str(SCRIPT), *words, cwd=cwd, variables=environment, stdin=subprocess.PIPE)
 
 
 def end_of(process: "subprocess.Popen[str]") -> tuple[int, str, str]:

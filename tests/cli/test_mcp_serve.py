@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from cli.conftest import STORY
-from cli.stage import SCRIPT, Explorer, Hold, begin_explorer, clean_environment, end_of
+from cli.stage import SCRIPT, Explorer, Hold, begin_explorer, begin_with_input, clean_environment, end_of
 from explorer.journal.control import Inbox
 from explorer.journal.journal import Journal
 from explorer.journal.listing import is_running, read_records
@@ -80,7 +80,7 @@ class Served:
 @contextmanager
 def served(folder: Path, *flags: str, **variables: str) -> Generator[Served]:
     """A server in this folder."""
-    with begin_explorer(*FLAGS, *flags, cwd=folder, stdin=subprocess.PIPE, **variables) as process:
+    with begin_with_input(*FLAGS, *flags, cwd=folder, **variables) as process:
         try:
             yield Served(process)
         finally:
