@@ -19,7 +19,7 @@ from pathlib import Path
 from explorer.run.run import resume, start
 from explorer.schema.events import RunFinished
 from explorer.schema.settings import Settings
-from faults.stage import QUESTION, events_of, hooks, only_run, settings_at
+from faults.stage import QUESTION, WATCH_S, events_of, hooks, only_run, settings_at
 
 LONGEST_LIFE_S = 1.5
 
@@ -68,7 +68,9 @@ async def _life(folder: Path, settings: Settings, cancel_after_s: float | None) 
     if begun and events_of(only_run(folder), RunFinished):
         # A cancel after the last record changes nothing.
         return "complete"
-    work = resume(only_run(folder), settings, hooks=hooks()) if begun else start(QUESTION, settings, hooks())
+    work = (
+        resume(only_run(folder), settings, hooks=hooks(WATCH_S)) if begun else start(QUESTION, settings, hooks(WATCH_S))
+    )
     task = asyncio.create_task(work)
     if cancel_after_s is not None:
         asyncio.get_running_loop().call_later(cancel_after_s, task.cancel)

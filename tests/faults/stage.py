@@ -45,7 +45,9 @@ KEY = "sk-canary-7Qw9ZpL2mX4vB8nR"
 SECONDS_PER_SECOND = 0.002
 """Waits between attempts pass this much faster than they say."""
 WATCH_S = 0.5
-"""The watch over content, in real seconds."""
+"""The watch over content, in real seconds, where replies stall."""
+PATIENT_S = 20
+"""The same where none does: a busy machine keeps a reply back for more than half a second."""
 REPORT = (
     "# A good May for the plant\n\nSolar output rose by 12 % in May [S1], before the battery was replaced on 3 June "
     "[S1]. Both come from the plant's own log and from nowhere else.\n"
@@ -308,7 +310,7 @@ class WaitedTime:
 
 
 def hooks(
-    watch_s: float = WATCH_S, seconds_per_second: float = SECONDS_PER_SECOND, passing: Timing | None = None
+    watch_s: float = PATIENT_S, seconds_per_second: float = SECONDS_PER_SECOND, passing: Timing | None = None
 ) -> RunHooks:
     """A run that waits as the product does, only faster."""
     timeouts = Timeouts(connect_s=5, first_content_s=watch_s, idle_s=watch_s, total_s=20 * watch_s)

@@ -12,7 +12,7 @@ from explorer.observe.command_result import exit_code
 from explorer.run.run import StopSignal, start
 from explorer.schema.events import JournalRecord, Status, TurnTaken
 from faults.chaos import Chaos
-from faults.stage import QUESTION, WIRES, WaitedTime, check_left_behind, hooks, steady
+from faults.stage import QUESTION, WATCH_S, WIRES, WaitedTime, check_left_behind, hooks, steady
 from faults.stage import settings as settings_for
 from model_servers import Asked, Reply
 
@@ -28,7 +28,9 @@ async def test_every_run_ends_with_a_report_though_a_third_of_all_replies_fails(
     chaos = Chaos(seed, FAULT_SHARE, parts=4)
     with WIRES["anthropic" if seed % 2 else "openai"](chaos) as server:
         async with asyncio.timeout(300):
-            result = await start(QUESTION, settings_for(tmp_path, server), hooks(passing=WaitedTime().timing()))
+            result = await start(
+                QUESTION, settings_for(tmp_path, server), hooks(WATCH_S, passing=WaitedTime().timing())
+            )
         check_left_behind(result.folder, server)
     assert result.status is Status.COMPLETE, result.reason
     assert "A good May" in result.report_text
