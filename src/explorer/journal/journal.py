@@ -4,7 +4,8 @@
 for the next one together: one sync for all of them. No caller waits for an event that is not a barrier (see
 `Event.is_barrier`): it reaches the disk before whatever is appended after it, in the same sync. For a third kind of
 events (`Event.is_written_at_once`) callers wait until they are in the file: they survive the end of the process, but
-not always a loss of power.
+not always a loss of power. These the event loop's thread writes itself; the journal's thread writes what is synced,
+and everything where there is a second store.
 """
 
 import asyncio

@@ -11,8 +11,6 @@ from explorer.reports.verify.terms import terms_of
 PART = re.compile(r"(?:[ -][\w'-]+){0,2}? (?:by|for|in|with|from|to|at|on|of|as|among|under|bei|mit|für|von|aus)\b")
 MAX_CHARS = 120
 PART_END = re.compile(r"[.,;:()\n]|\b(?:and|but|while|und|aber)\b")
-
-
 COMPARED = re.compile(r"\b(?:from|than)(?: \w+)? ?$")
 """Before a figure with which another one is compared."""
 
