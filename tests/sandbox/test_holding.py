@@ -1,6 +1,7 @@
 """What a confined command can reach: its own folder, and nothing else; on every tier, beside a control without one."""
 
 import asyncio
+import gc
 import json
 import os
 import random
@@ -227,6 +228,8 @@ async def test_nothing_is_left_behind(tier: str, ends: str, mark: str, tmp_path:
 
 
 def _open_files() -> int:
+    """Count the files that are open; fewer later is no leak, what an earlier test left may be closed meanwhile."""
+    gc.collect()
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
@@ -263,7 +266,7 @@ async def test_a_cancelled_command_is_gone(tier: str, mark: str, tmp_path: Path)
             await task
         await _gone(mark, 2)
         assert len(asyncio.all_tasks()) == 1
-        assert _open_files() == open_files
+        assert _open_files() <= open_files
 
 
 @pytest.mark.slow
@@ -485,7 +488,7 @@ async def test_many_at_once(tier: str, tmp_path: Path) -> None:
             for number, output in enumerate(outputs):
                 group.create_task(cell.shell.run(f"echo {number}", output, 30))
         assert [output.read_text(encoding="utf-8") for output in outputs] == [f"{number}\n" for number in range(10)]
-        assert _open_files() == open_files
+        assert _open_files() <= open_files
 
 
 @pytest.mark.slow

@@ -221,6 +221,23 @@ async def test_a_run_that_ends_between_two_looks_is_never_unfinished(
     assert (feed.run.view.seq, feed.status) == (len(lines), "complete")
 
 
+async def test_a_plan_can_be_decided_as_soon_as_its_process_has_let_go(tmp_path: Path) -> None:
+    """No record says that it has: the plan was on the page before, without its buttons."""
+    async with browsing(tmp_path) as browser:
+        asked = await browser.client.post("/api/runs", json={"question": "What do the ropes cost?", "plan": True})
+        run = asked.json()["run_id"]
+        await browser.until(run, "waiting")
+    held = Journal.open(tmp_path / "workspace" / run / ".explorer", noon)
+    async with browsing(tmp_path) as browser, watching(browser, run) as events:
+        before = await anext(events)
+        assert "part-plan" in before.parts
+        assert 'value="approve"' not in before.html
+        held.close()
+        while not (event := await anext(events)).id.endswith("-waiting"):
+            assert 'data-status="running"' in event.html
+        assert 'value="approve"' in event.html
+
+
 @pytest.mark.parametrize(("text", "moment"), [("40", Moment(40)), ("40-unfinished", Moment(40, "unfinished"))])
 def test_an_id_is_read_as_it_was_written(text: str, moment: Moment) -> None:
     """And what is no id is the beginning."""

@@ -136,7 +136,9 @@ def _changes(site: WebSite, feed: RunFeed, seen: Moment) -> tuple[Moment, str]:
 
     Both at once: a later moment than that of the parts would miss something, an earlier one would send it again.
     """
-    parts = list(dict.fromkeys([HEAD, CALL, *feed.run.since(seen.seq)]))
+    # A plan can be decided once the process has let go of the run, which no record says.
+    plan = [PLAN] if seen.status != feed.moment.status else []
+    parts = list(dict.fromkeys([HEAD, CALL, *plan, *feed.run.since(seen.seq)]))
     return feed.moment, "".join(_partial(site, feed, part) for part in parts)
 
 
