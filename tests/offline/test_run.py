@@ -148,6 +148,14 @@ def test_a_topic_filters() -> None:
     assert ("searcher-1", "search_hn") in done.log
 
 
+def test_a_word_of_the_topic_that_no_title_has_is_named() -> None:
+    """What shares the other word is found, and not passed off as what was asked for."""
+    report = run("anything about radar guns on HN?").files["report.md"]
+    assert "lunar radar" in report
+    assert "No title found here names: gun" in report
+    assert "No title found" not in run("anything about lunar radar on HN?").files["report.md"]
+
+
 def test_a_topic_nobody_wrote_about_is_said_so() -> None:
     """No story is made to fit."""
     report = run("anything about knitting on HN?").files["report.md"]

@@ -44,6 +44,7 @@ GERMAN: dict[str, str] = {
         "Diese Sätze haben die meisten Wörter mit der Frage gemeinsam; ob sie die Frage beantworten, möge der Leser"
         " beurteilen."
     ),
+    "titles_missing": "Kein Titel hier nennt: {words}",
     "words_missing": "Kein Zitat erwähnt: {words}",
     "follow_up": "Weitere Frage: {question}",
     "separator": "; ",

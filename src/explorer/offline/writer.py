@@ -16,7 +16,7 @@ from explorer.offline.sections import figures, heading_of, quotes_in, split_gaps
 from explorer.sources.threads import without_heads
 from explorer.text.frontmatter import split_frontmatter
 from explorer.text.sanitize import single_line
-from explorer.text.words import words_of
+from explorer.text.words import CJK_LETTER, words_of
 
 REPORT = "report.md"
 LEAD_TITLES = 3
@@ -118,6 +118,12 @@ def _story_report(
     if others:
         entries = [f"- {story_heading(one)}: {figures(one, phrases)}" for one in others]
         lines += [f"## {phrases('also')}", "", *entries, ""]
+    named = {word for story in ranked for word in words_of(f"{story.title} {story.url}")}
+    # Electric shocks are a find for `electric cars`, and not one about cars.
+    missing = [word for word in dict.fromkeys(words_of(wish.topic)) if word in wish.topic_words and word not in named]
+    # Of scripts without spaces there are pairs of characters, which nobody wants to read.
+    if ranked and (shown_words := [word for word in missing if not CJK_LETTER.match(word)]):
+        gaps.append(phrases("titles_missing", words=", ".join(shown_words[:8])))
     if not ranked:
         count = len({story.page for text in texts for story in stories_in(text.splitlines())})
         gaps.append(phrases("looked_through", count=count) if count else phrases("check_network"))
