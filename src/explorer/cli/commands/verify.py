@@ -4,7 +4,8 @@ The words that answered the latest follow-up are checked as a report is.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +31,7 @@ from explorer.run.resources import with_servers
 from explorer.run.settings_parts import model_setup
 from explorer.schema.errors import ConfigError, StorageError, ToolError
 from explorer.schema.events import ORCHESTRATOR, Status
-from explorer.schema.messages import JsonObject
+from explorer.schema.messages import JsonObject, LLMClient
 from explorer.schema.model_options import Tier
 from explorer.schema.settings import Settings
 from explorer.workspace.workspace import Workspace
@@ -170,7 +171,13 @@ def _flaw_line(flaw: Flaw) -> str:
 
 
 async def _judged(claims: Sequence[Claim], text_of: TextOf, settings: Settings, model: str) -> Judgements:
-    """Ask the judge about each claim.
+    async with open_judge(settings, model) as (client, name):
+        return await judge(claims, text_of, client, name)
+
+
+@asynccontextmanager
+async def open_judge(settings: Settings, model: str) -> AsyncGenerator[tuple[LLMClient, str]]:
+    """Open the client of a model that is to judge, with its retries, and yield it with the model's own name.
 
     Raises:
         ConfigError: The model cannot be used.
@@ -182,8 +189,10 @@ async def _judged(claims: Sequence[Claim], text_of: TextOf, settings: Settings, 
         raise ConfigError("a judge is a language model; `offline` is none", hint="for example --judge openai:NAME")
     async with Clients(model_setup(with_servers(asked, choice.found))) as clients:
         await clients.open([ref])
-        client = RetryingClient(clients.client_for(ref), clients.gate_for(ref), _say_failure, timing=clients.timing)
-        return await judge(claims, text_of, client, ref.name)
+        yield (
+            RetryingClient(clients.client_for(ref), clients.gate_for(ref), _say_failure, timing=clients.timing),
+            ref.name,
+        )
 
 
 async def _say_failure(failed: FailedAttempt) -> None:
