@@ -1,11 +1,11 @@
 """How many false claims the citation check finds, and how many true ones it takes for false, by kind of claim.
 
-    uv run python bench/citations.py [--set dev|hard|heldout|realdev|real|unseen|blind] [--totals] [--failures] [--json]
+    uv run python bench/citations.py [--set NAME] [--totals] [--failures] [--json]
     uv run python bench/citations.py --attribution FILE.jsonl [--failures] [--json]
 
 Each case is a sentence, the sources that it cites, and whether they say so. The set `blind` is held out: its sentences
 were written without a look at the check or at other sets, and nothing but its totals is to be looked at while the check
-is changed; the others are for working on it. Intervals: Wilson, 95 %. `realdev`, `real`, `unseen` and `blind` are about
+is changed; the others are for working on it. Intervals: Wilson, 95 %. All but `dev`, `hard` and `heldout` are about
 recorded texts of others, which are not in this repository: `--data` names their folder.
 
 `--attribution` reads a file of AttributionBench (github.com/OSU-NLP-Group/AttributionBench), sentences of real systems
@@ -31,12 +31,12 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from explorer.evaluation.scoring import share_of
 from explorer.reports.verify.check import check
-from explorer.reports.verify.claims import Claim
+from explorer.reports.verify.claims import Claim, Verdict
 from explorer.schema.events import Source
 from explorer.text.words import sentence_ends
 
 CASES = Path(__file__).resolve().parents[1] / "tests" / "reports" / "verify" / "context"
-OPEN_SETS = ("dev", "hard", "heldout", "realdev", "real", "unseen")
+OPEN_SETS = ("dev", "hard", "heldout", "realdev", "real", "unseen", "report_a", "report_b")
 """Sets whose single cases may be looked at while the check is changed."""
 SETS = (*OPEN_SETS, "blind")
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -76,6 +76,11 @@ class Answer:
     claims: tuple[Claim, ...]
     has_alarm: bool
 
+    @property
+    def is_supported(self) -> bool:
+        """Whether the check says that the sources say so; otherwise it raises an alarm, or leaves it unchecked."""
+        return not self.has_alarm and any(claim.verdict is Verdict.SUPPORTED for claim in self.claims)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -85,6 +90,8 @@ class Row:
     is_true: bool
     n: int
     alarms: int
+    supported: int
+    """Of how many it says that they are; of the others nothing could be looked up."""
     low: float
     high: float
 
@@ -271,18 +278,19 @@ def rows(found: Sequence[Answer]) -> list[Row]:
 def _row(kind: str, some: Sequence[Answer], *, is_true: bool) -> Row:
     alarms = sum(one.has_alarm for one in some)
     share = share_of(alarms, len(some))
-    return Row(kind, is_true, len(some), alarms, share.low, share.high)
+    supported = sum(one.is_supported for one in some)
+    return Row(kind, is_true, len(some), alarms, supported, share.low, share.high)
 
 
 def page(name: str, shown: Iterable[Row]) -> str:
     """Return the table for people."""
-    table = [f"{name:<20}  {'n':>4}  {'found':>5}  {'false alarms':>12}  share  95 % interval"]
+    table = [f"{name:<20}  {'n':>4}  {'found':>5}  {'false alarms':>12}  share  {'95 % interval':<13}  supported"]
     for row in shown:
         found, alarms = ("", row.alarms) if row.is_true else (row.alarms, "")
         share = row.alarms / row.n if row.n else 0.0
-        table.append(
-            f"{row.kind:<20}  {row.n:>4}  {found:>5}  {alarms:>12}  {share:>5.0%}  {row.low:.0%} to {row.high:.0%}"
-        )
+        between = f"{row.low:.0%} to {row.high:.0%}"
+        figures = f"{row.n:>4}  {found:>5}  {alarms:>12}  {share:>5.0%}  {between:<13}  {row.supported:>9}"
+        table.append(f"{row.kind:<20}  {figures}")
     return "\n".join(table)
 
 

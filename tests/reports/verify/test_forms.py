@@ -187,9 +187,53 @@ def test_a_megabyte_is_read_at_once() -> None:
         ("She served from 1903 to 1931, that is for 28 years", "She served from 1903 to 1931."),
         ("About 12,300 of the 24,600 volunteers got none", "There were 24,600 volunteers. Half of them got none."),
         ("Der See fasst 46 Milliarden Liter", "Der See fasst 46 Millionen Kubikmeter."),
+        ("Homeowners pay about $100 a month on average", "Homeowners pay around $1,200 annually, on average."),
+        (
+            "A year earlier the arm had one million customers",
+            "The arm grew to 2 million customers, doubling from a year prior.",
+        ),
+        ("The probe should arrive in 2033", "The probe will launch in 2026 to begin a 7-year journey."),
+        ("The worker was late for roughly three shifts in four", "The worker was late for 17 of 23 shifts."),
+        (
+            "The centre was 22 call takers short of its ideal",
+            "The centre had 42 call takers and 35 dispatchers, against an ideal of 64 call takers and 68 dispatchers.",
+        ),
+        (
+            "It may fly eight times as high as normally",
+            "It cruises at a normal altitude of 500 m but may fly as high as 4 km.",
+        ),
+        (
+            "Ada mixed up a higher and a lower ratio",
+            "Ada: I think that the ratio would get higher. No, it gets smaller.",
+        ),
         ("It is the largest of the three parks, with 2,085 square kilometres", "| Cleave | 2,085 km2 |"),
     ],
 )
 def test_what_follows_from_a_figure_is_no_other_figure(claim: str, text: str) -> None:
     """Times in two parts, zones, cubic metres, years between two years, parts of a whole, sets that are known."""
     assert _verdict(claim, text) in {"supported", "unchecked"}
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        ("Homeowners pay about $200 a month on average", "Homeowners pay around $1,200 annually, on average."),
+        ("Homeowners pay $1,200 a month", "Homeowners pay $100 annually."),
+        (
+            "A year earlier the arm had 3 million customers",
+            "The arm grew to 2 million customers, doubling from a year prior.",
+        ),
+        ("The probe should arrive in 2035", "The probe will launch in 2026 to begin a 7-year journey."),
+        (
+            "The probe should arrive in 2033",
+            "The probe will launch in 2026. It was seven years in the making, says Ada.",
+        ),
+        (
+            "It may fly six times as high as normally",
+            "It cruises at a normal altitude of 500 m but may fly as high as 4 km.",
+        ),
+    ],
+)
+def test_what_does_not_follow_is_not_found(claim: str, text: str) -> None:
+    """Another factor, the other way round, a number of years in another sentence."""
+    assert _verdict(claim, text) in {"not_found", "elsewhere"}

@@ -42,6 +42,7 @@ DERIVED = re.compile(
     r"|rose|rise|fell|grew|gain\w*|lost|dropp\w*|cuts?|saves?|saved|wider|longer|taller|older|younger|larger"
     r"|higher|lower|between|after|before|later|earlier|above|below|apart|average|each|per|in all|won|add|adds|added"
     r"|doubl\w*|tripl\w*|ratio|share|times|lead|margin|old|aged?|turned|since|until|took|lasted"
+    r"|short|missing|shy of|lacks?|lacking|needed|remain\w*|left"
     r"|over (?:its|the|his|her|budget)|overr[au]n|mehr|weniger|zusammen|insgesamt|später|früher|länger|höher|plus|moins"
     r"|après|avant)\b|[多少差比]|合[计計]|一共|共计",
     re.IGNORECASE,
@@ -60,6 +61,8 @@ SUM = re.compile(
 OF_BEFORE = re.compile(r"\d (?:out )?of (?:the |its |their )?$")
 """Before all of which a part was named: `31 of 39`."""
 OF_CHARS = 20
+METRES = re.compile(r" ?m\b(?![²³^/])")
+"""Behind a number: metres, or millions; a difference or a ratio with another length says which."""
 FEW_SHARED = 2
 FIRST_NAMED = 4
 
@@ -166,6 +169,9 @@ def _candidates(mine: str, text: str, indexed: IndexedSource) -> Iterator[Operan
     mine_too = terms_of(text).words
     best = [*_alike(text, indexed), *_naming(mine_too, indexed)]
     numbers = dict.fromkeys(line for number in best for line in (number, *there.lines_under(number)))
+    if mine == "times":  # what is compared is often said one after the other
+        after = [number + step for number in best[:1] for step in (-1, 1, -2, 2)]
+        numbers |= dict.fromkeys(number for number in after if 0 <= number < len(there.terms))
     figures = [(figure, number) for number in numbers for figure in there.figures_in(*there.span(number))]
     alike = {figure.value: figure for figure in there.figures if mine and _dimension(figure.unit) == mine}
     if len(alike) <= MAX_ALIKE:
@@ -203,6 +209,9 @@ def _operands(figure: Figure, number: int, indexed: IndexedSource, *, is_said: b
                 yield Operand(value, "months", number, shown, Fraction(MONTHS), is_said)
     elif figure.unit != "clock":
         size = MEASURES[figure.unit].size if figure.unit in MEASURES else Fraction(1)
+        if not figure.unit and METRES.match(indexed.passages.text, figure.end):
+            metre = MEASURES["metres"]
+            yield Operand(Fraction(figure.value) * metre.size, metre.of, number, f"{shown} m", metre.size, is_said)
         of = POINTS_OF_PERCENT if figure.unit == POINTS_OF_PERCENT else _dimension(figure.unit)
         yield Operand(Fraction(figure.value) * size, of, number, shown, size, is_said)
 

@@ -39,6 +39,7 @@ from explorer.reports.verify.quotations import has_quote, is_translated, likenes
 from explorer.reports.verify.reported import report_conflict
 from explorer.reports.verify.sentence_parts import SentencePart, part_of, parts, passages
 from explorer.reports.verify.sentences import Quote, Sentence, is_short
+from explorer.reports.verify.single_figures import from_one_figure, years_after
 from explorer.reports.verify.speakers import speaker_conflict
 from explorer.reports.verify.statements import statement_conflict
 
@@ -173,6 +174,8 @@ def _day(part: SentencePart, span: tuple[int, int], days: Sequence[Day], cited: 
     if source:
         places = [(indexed, one) for indexed in cited.all for one in _dated(days, indexed)]
         return replace(found("date", text, source, how), span=span, places=tuple(places))
+    if not days[0].month and (why := next((why for one in cited.all if (why := years_after(days[0].year, one))), "")):
+        return unchecked("date", text, why, is_own=True)
     read = [Day(*indexed.source.retrieved.timetuple()[:3]) for indexed in cited]
     if any(fits(day, one) for day in days for one in read):
         return unchecked("date", text, READ_THEN, is_own=True)
@@ -310,6 +313,7 @@ def _absent(one: Quantity, part: SentencePart, cited: Cited, known: Sequence[Qua
     why = why or next((why for indexed in cited.all if (why := part_of_whole(one, known, indexed))), "")
     number = DerivedNumber(one, part.text, known, sorted(years))
     why = why or next((why for indexed in cited.all if (why := follows_from(number, indexed))), "")
+    why = why or next((why for indexed in cited.all if (why := from_one_figure(one, part.text, indexed))), "")
     why = why or next((f"the same as {other.text}" for other in known if is_converted(one, part.text, other)), "")
     if why:
         return unchecked(one.kind, one.text, why, is_own=True)

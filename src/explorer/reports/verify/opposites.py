@@ -5,6 +5,7 @@ it negates, and a direction (`above`, `below`) at the words next to it.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -231,7 +232,9 @@ def _turned(one: ReadText, other: ReadText) -> bool:
         COMPARISON.search(one.text) and COMPARISON.search(other.text) and _is_other_comparison(ours, theirs)
     ):
         return False
-    return any(_is_turned(mine, theirs) for mine in ours)
+    # `mixed up a higher and a lower ratio` says neither.
+    sides = Counter(axis for axis, _ in {(one.axis, one.side) for one in ours})
+    return any(_is_turned(mine, theirs) for mine in ours if sides[mine.axis] == 1)
 
 
 def _is_turned(mine: Direction, theirs: Sequence[Direction]) -> bool:

@@ -61,6 +61,10 @@ ONE_IN = re.compile(
 )
 SOME = re.compile(rf"(?<![\d.,])\b(?:one|{_SMALL}|zwei|drei|vier|\d{{1,2}})$", re.IGNORECASE)
 SOME_CHARS = 8
+SOME_THINGS = re.compile(rf"(?<![\d.,])\b(one|{_SMALL}|\d{{1,2}}) [a-z]{{3,15}}$", re.IGNORECASE)
+"""`three shifts in four`."""
+THINGS_CHARS = 26
+NO_NOUN = re.compile(r" ?(?:[.,;:)\[]|$)|,? (?:and|but|while)\b")
 
 
 class WrittenShare(NamedTuple):
@@ -82,8 +86,11 @@ def shares(text: str) -> Iterator[WrittenShare]:
         start += len(line)
     for found in ONE_IN.finditer(text):
         some = SOME.search(text[max(0, found.start() - SOME_CHARS) : found.start()])
-        if some and _number(some[0]) < _number(found["all"]):
-            percent = Fraction(100 * _number(some[0]), _number(found["all"]))
+        if some is None and NO_NOUN.match(text, found.end()):
+            some = SOME_THINGS.search(text[max(0, found.start() - THINGS_CHARS) : found.start()])
+        count = _number(some[some.lastindex or 0]) if some else 0
+        if some and count < _number(found["all"]):
+            percent = Fraction(100 * count, _number(found["all"]))
             yield WrittenShare(found.start() - len(some[0]), found.end(), percent, is_points=False)
 
 
