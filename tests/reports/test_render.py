@@ -1,10 +1,9 @@
-import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine_stage import source
-from explorer.reports.render import dangling_ids, problem_of, reference, render, with_hosts_only
+from explorer.reports.render import dangling_ids, problem_of, reference, render
 from explorer.schema.events import Source
 from explorer.text.citations import cited_ids
 from explorer.text.frontmatter import with_frontmatter, without_frontmatter
@@ -161,19 +160,3 @@ def test_rendering_takes_any_source() -> None:
     """Odd titles and addresses from outside never stop a report from being written."""
     odd: dict[str, Source] = {"S1": source("S1", title="", url="", published="")}
     assert render("A [S1].", odd, "en").cited == ("S1",)
-
-
-@pytest.mark.parametrize(
-    ("output", "shown"),
-    [
-        (
-            "Could not reach https://hn.example/api/search?query=a+b&n=20: no route.",
-            "Could not reach hn.example: no route.",
-        ),
-        ("see http://127.0.0.1:9/a, then (https://a.example/b?c=1) and `https://b.example`", None),
-        ("no address at all: 3 of 4", "no address at all: 3 of 4"),
-    ],
-)
-def test_addresses_in_an_error_become_hosts(output: str, shown: str | None) -> None:
-    """What is said of a failed lookup is short, and holds nothing that looks like a link of the report's."""
-    assert with_hosts_only(output) == (shown or "see 127.0.0.1:9, then (a.example) and `b.example`")

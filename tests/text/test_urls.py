@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.text.urls import canonical_url, host_of, page_key, site_of, url_key
+from explorer.text.urls import canonical_url, host_of, page_key, site_of, url_key, with_hosts_only
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,19 @@ def test_a_page_has_one_key_with_and_without_www() -> None:
 def test_what_is_no_address_has_no_host(url: str, host: str, site: str) -> None:
     """Outsiders give what they like as an address, and Python's own parser raises on some of it."""
     assert (host_of(url), site_of(url)) == (host, site)
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        (
+            "Could not reach https://hn.example/api/search?query=a+b&n=20: no route.",
+            "Could not reach hn.example: no route.",
+        ),
+        ("see http://127.0.0.1:9/a, then (https://a.example/b?c=1) and `https://b.example`", None),
+        ("no address at all: 3 of 4", "no address at all: 3 of 4"),
+    ],
+)
+def test_addresses_in_an_error_become_hosts(output: str, shown: str | None) -> None:
+    """What is said of a failed lookup is short, and holds nothing that looks like a link of the report's."""
+    assert with_hosts_only(output) == (shown or "see 127.0.0.1:9, then (a.example) and `b.example`")

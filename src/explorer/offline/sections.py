@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from explorer.offline.phrases import PHRASES, Phrases
 from explorer.offline.reading import ListedStory, harmless
 from explorer.offline.text import CITATION_MARK
-from explorer.reports.render import with_hosts_only
 from explorer.text.rendering import without_marks
+from explorer.text.urls import with_hosts_only
 
 QUOTE_LINE = re.compile(r"^ *- (?:\*\S+\*(?: \w+| 回复)?[:：] )?“(.*)” \[(S\d+)\]$", re.MULTILINE)
 HEADINGS_UNKNOWN = frozenset(f"## {words}" for words in PHRASES["unknown"])

@@ -11,7 +11,6 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from explorer.reports.verify.calendar_dates import fits
 from explorer.reports.verify.claims import Finding
 from explorer.reports.verify.figures import figures
 from explorer.reports.verify.indexed_source import IndexedSource
@@ -20,6 +19,7 @@ from explorer.reports.verify.plain import plain
 from explorer.reports.verify.quotations import WINDOW_CHARS, parts_of
 from explorer.schema.events import Source
 from explorer.schema.messages import Frozen
+from explorer.text.calendar_dates import fits
 from explorer.text.citations import CITATION
 from explorer.text.words import CJK, sentence_ends
 

@@ -29,7 +29,6 @@ OWN_NUMBER = re.compile(
 
 After a letter, a number matches only at the end of a clause.
 """
-ADDRESS_IN_WORDS = re.compile(r"https?://([^\s/?#<>`\"')]+)[^\s<>`\"')]*?(?=[:,;.]?(?:[\s<>`\"')]|$))", re.IGNORECASE)
 NO_SOURCE = "[{number}: no source]"
 """The text that replaces a writer's own number, so that readers do not take it for the number of a reference."""
 KIND_WORDS = {"comments": "discussion", "search_hit": "search result"}
@@ -169,11 +168,6 @@ def _without_own_numbers(body: str) -> str:
         pieces.append(body[place : len(body) if found is None else found.end()])
         place = len(body) if found is None else found.end()
     return "".join(pieces)
-
-
-def with_hosts_only(text: str) -> str:
-    """Return a text with each web address shortened to its host, so that an error message adds no link to a report."""
-    return ADDRESS_IN_WORDS.sub(r"\1", text)
 
 
 def without_network(text: str, has_file: Callable[[str], bool] = lambda _: True) -> str:

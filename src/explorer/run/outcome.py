@@ -9,7 +9,6 @@ from pydantic import Field
 
 from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import LookupRecord, RunState
-from explorer.reports.render import with_hosts_only
 from explorer.reports.verify.soundness import Flaw, FlawKind
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, Frozen, JournalRecord, Lookup, RunStarted, Status
 from explorer.schema.limits import Limits, claimed_limits
@@ -17,7 +16,7 @@ from explorer.schema.messages import JsonObject
 from explorer.schema.reasons import EndCause, EndReason, NoteReason
 from explorer.text.rendering import without_marks
 from explorer.text.sanitize import single_line
-from explorer.text.urls import page_key
+from explorer.text.urls import page_key, with_hosts_only
 from explorer.text.words import sentences
 from explorer.workspace.access import REPORT
 from explorer.workspace.workspace import Workspace

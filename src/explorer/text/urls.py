@@ -1,10 +1,11 @@
-"""Equality of web addresses."""
+"""Equality of web addresses, and addresses within a text."""
 
 import re
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 TRACKING_PARAMETERS = re.compile(r"^(utm_\w+|fbclid|gclid|ref_src)$")
 SCHEME_AND_WWW = re.compile(r"^https?://(?:www\.)?")
+ADDRESS_IN_WORDS = re.compile(r"https?://([^\s/?#<>`\"')]+)[^\s<>`\"')]*?(?=[:,;.]?(?:[\s<>`\"')]|$))", re.IGNORECASE)
 
 
 def canonical_url(url: str) -> str:
@@ -46,3 +47,8 @@ def url_key(url: str) -> str:
 def page_key(url: str) -> str:
     """Return a key that all addresses of one page share, with `http` or `https`, with or without `www`."""
     return SCHEME_AND_WWW.sub("", url_key(url.strip()))
+
+
+def with_hosts_only(text: str) -> str:
+    """Return a text with each web address shortened to its host, so that an error message adds no link to a report."""
+    return ADDRESS_IN_WORDS.sub(r"\1", text)

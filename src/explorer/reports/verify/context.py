@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from explorer.reports.verify.calendar_dates import MONTHS, WEEKDAYS
 from explorer.reports.verify.figures import Figures
 from explorer.reports.verify.heads import other_head
 from explorer.reports.verify.indexed_source import IndexedSource
@@ -21,6 +20,7 @@ from explorer.reports.verify.plain import spaced
 from explorer.reports.verify.polarity import NEGATION, polarity
 from explorer.reports.verify.shortened import is_shortened
 from explorer.reports.verify.terms import key, terms_of
+from explorer.text.calendar_dates import MONTHS, WEEKDAYS
 from explorer.text.languages import language_of
 from explorer.text.words import CJK_LETTER
 

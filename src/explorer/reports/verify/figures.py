@@ -8,7 +8,6 @@ from itertools import pairwise
 from string import ascii_lowercase, digits
 from typing import NamedTuple
 
-from explorer.reports.verify.calendar_dates import Dated, dates, times
 from explorer.reports.verify.claims import Kind
 from explorer.reports.verify.numerals import (
     AMBIGUOUS,
@@ -34,6 +33,7 @@ from explorer.reports.verify.numerals import (
 )
 from explorer.reports.verify.plain import words
 from explorer.reports.verify.shares import WrittenShare, more_numbers, shares
+from explorer.text.calendar_dates import Dated, dates, times
 
 SIGN_CHARS = 5
 FILLER = "\ufffc"

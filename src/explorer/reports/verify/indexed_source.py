@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from explorer.reports.verify.calendar_dates import MONTHS, Dated, Day, dates_of, near, utc_minutes
 from explorer.reports.verify.figures import Figures, Named, Quantity, figures, release
 from explorer.reports.verify.numerals import MEASURES
 from explorer.reports.verify.passages import Passages
 from explorer.reports.verify.plain import BOUNDARY, plain, spaced
 from explorer.schema.events import Source
+from explorer.text.calendar_dates import MONTHS, Dated, Day, dates_of, near, utc_minutes
 from explorer.text.languages import language_of
 from explorer.text.words import is_mostly_cjk
 

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 from explorer.reports.verify.amounts import Places, counts_there, has_amount, instead, is_converted
 from explorer.reports.verify.arithmetic import DerivedNumber, follows_from
-from explorer.reports.verify.calendar_dates import Day, fits, utc_minutes
 from explorer.reports.verify.claims import FAULTS, Finding, Kind, Verdict
 from explorer.reports.verify.context import (
     ClaimText,
@@ -42,6 +41,7 @@ from explorer.reports.verify.sentences import Quote, Sentence, is_short
 from explorer.reports.verify.single_figures import from_one_figure, years_after
 from explorer.reports.verify.speakers import speaker_conflict
 from explorer.reports.verify.statements import statement_conflict
+from explorer.text.calendar_dates import Day, fits, utc_minutes
 
 
 def is_passed_over(one: Quantity) -> bool:

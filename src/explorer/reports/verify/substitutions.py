@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from explorer.reports.verify.calendar_dates import MONTHS, WEEKDAYS
 from explorer.reports.verify.context import OTHER, Conflict
 from explorer.reports.verify.numerals import MEASURES, SCALES, SMALL_NUMBERS
 from explorer.reports.verify.passages import COMPARISON, Passages
 from explorer.reports.verify.terms import TERM, term_key
+from explorer.text.calendar_dates import MONTHS, WEEKDAYS
 from explorer.text.words import CJK_LETTER
 
 MAX_CHARS = 700
