@@ -18,11 +18,12 @@ def main() -> int:
         sys.stdout.write(answer)
         return 0
     # Before the imports: hardly anything of what they make is garbage, and looking for it takes a tenth of their time.
-    from explorer.run.collector import COLLECTOR  # noqa: PLC0415 - help must not pay for it
+    from explorer.run.collector import COLLECTOR, importing  # noqa: PLC0415 - help must not pay for it
 
     gc.set_threshold(*COLLECTOR)
-    from explorer.cli.app import run_tokens  # noqa: PLC0415 - help must not pay for the parser
-    from explorer.cli.secrecy import guard_streams  # noqa: PLC0415 - the same
+    with importing():
+        from explorer.cli.app import run_tokens  # noqa: PLC0415 - help must not pay for the parser
+        from explorer.cli.secrecy import guard_streams  # noqa: PLC0415 - the same
 
     guard_streams()
 

@@ -7,12 +7,16 @@ import resource
 import shlex
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import Queue
 
 import pytest
 from cyclopts import CycloptsError
 
+import explorer
 from explorer.cli.app import ASK_ANYWAY, COMMANDS_OF_RUNS, GROUPS_OF_COMMANDS, LAZY_COMMANDS, build_app, usage_error
 from explorer.cli.help_text import COMMANDS, HELP
 from thoroughness import each_slow_but
@@ -217,4 +221,73 @@ def test_a_run_with_a_model_imports_no_stand_in_for_one() -> None:
     """Offline mode and the libraries of vendors and search engines are imported where a role asks them."""
     code = "import json, sys, explorer.cli.launch; print(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert not {*json.loads(done.stdout)} & (SDKS | {"aiohttp", "explorer.offline.client", "explorer.offline.writer"})
+    imported = {*json.loads(done.stdout)}
+    assert not imported & (SDKS | LATE | {"aiohttp", "explorer.offline.client", "explorer.offline.writer"})
+
+
+SOURCES = Path(explorer.__file__).parent
+IMPORT = re.compile(r"^(?:from (explorer[\w.]*) import \(?([\w ,]*)|import (explorer[\w.]*))", re.MULTILINE)
+"""An import that is not indented: it runs when its module is imported."""
+LATE = {
+    "explorer.reports.verify.check",
+    "explorer.reports.verify.figures",
+    "explorer.reports.evidence",
+    "explorer.documents.corpus.index",
+    "explorer.documents.corpus.database",
+    "explorer.cli.commands.mcp_look",
+}
+"""What is slow to import, and needed after the first request or in few runs only."""
+
+
+def _imported_with(module: str) -> set[str]:
+    """Return the modules of explorer that importing one imports."""
+    found, waiting = set[str](), [module]
+    while waiting:
+        name = waiting.pop()
+        path = SOURCES.parent.joinpath(*name.split("."))
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if name in found or not path.is_file():
+            continue
+        found.add(name)
+        for place, names, whole in IMPORT.findall(path.read_text(encoding="utf-8")):
+            base = place or whole
+            waiting += [base, *(f"{base}.{one.split()[0]}" for one in names.split(",") if one.strip())]
+    return found
+
+
+def test_what_a_first_request_does_not_need_is_not_imported_for_it() -> None:
+    """The citation check and the index of a folder, among others, are imported by the functions that use them."""
+    imported = _imported_with("explorer.cli.launch") | _imported_with("explorer.cli.app")
+    assert {"explorer.run.run", "explorer.run.finish", "explorer.reports.verify.claims"} <= imported
+    assert not imported & LATE
+    assert "explorer.reports.verify.figures" in _imported_with("explorer.reports.verify.check")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["openai-chat", "anthropic"])
+def test_until_its_first_request_a_run_imports_little(tmp_path: Path, model: str) -> None:
+    """What Python says of its imports, at the moment when the model's server is asked."""
+    log, asked = tmp_path / "imports.txt", Queue[str]()
+
+    class Server(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            """Note what is imported by now, and hang up."""
+            asked.put(log.read_text(encoding="utf-8"))
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's names
+            """Stay silent."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server, log.open("wb") as stderr:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        words = [sys.executable, "-X", "importtime", "-m", "explorer", "--model", f"{model}:m", "How was May?"]
+        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "EXPLORER_SHELL": "off"}
+        environment |= {"OPENAI_BASE_URL": f"{url}/v1", "ANTHROPIC_BASE_URL": url}
+        with subprocess.Popen(
+            words, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr
+        ) as process:
+            imported = {line.rpartition("|")[2].strip() for line in asked.get(timeout=50).splitlines()}
+            process.kill()
+        server.shutdown()
+    assert {"explorer.run.run", "aiohttp"} <= imported
+    assert not imported & LATE

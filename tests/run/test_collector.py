@@ -2,12 +2,14 @@
 
 import asyncio
 import gc
+import sys
 from collections.abc import Generator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from explorer.run.collector import COLLECTOR, rare_collections
+from explorer.run.collector import COLLECTOR, importing, rare_collections
 from explorer.run.run import RunHooks, resume, start
 from explorer.schema.errors import ConfigError
 from explorer.schema.messages import Request, Turn
@@ -84,3 +86,26 @@ def test_thresholds_that_the_caller_chose_stay() -> None:
     with rare_collections():
         gc.set_threshold(9_000, 5, 5)
     assert gc.get_threshold() == (9_000, 5, 5)
+
+
+def test_an_import_is_not_looked_through() -> None:
+    """No garbage is looked for meanwhile, and what was made is left out afterwards; without an import, nothing is."""
+    frozen = gc.get_freeze_count()
+    with importing():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == frozen
+    try:
+        with importing():
+            sys.modules["made_for_this_test"] = ModuleType("made_for_this_test")
+        assert gc.get_freeze_count() > frozen
+    finally:
+        del sys.modules["made_for_this_test"]
+        gc.unfreeze()
+    gc.disable()
+    try:
+        with importing():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -3,10 +3,13 @@
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from explorer.reports.formats.document import ReportDocument
 from explorer.reports.formats.writers import format_of
 from explorer.schema.errors import ConfigError, StorageError
+
+if TYPE_CHECKING:  # slow to import, and a target is looked at before a run starts
+    from explorer.reports.formats.document import ReportDocument
 
 
 def check_target(name: str, *, overwrite: bool) -> Path:
@@ -25,7 +28,7 @@ def check_target(name: str, *, overwrite: bool) -> Path:
     return target
 
 
-def write_report(document: ReportDocument, target: Path, *, overwrite: bool) -> str:
+def write_report(document: "ReportDocument", target: Path, *, overwrite: bool) -> str:
     """Write a report; return a warning on what it lacks, empty without one.
 
     Raises:

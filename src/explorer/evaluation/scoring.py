@@ -13,8 +13,9 @@ from explorer.evaluation.questions import EvalQuestion, file_names
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.observe.costs import spending_of
-from explorer.reports.verify.check import Draft, check, draft_of, text_reader
+from explorer.reports.verify.check import check
 from explorer.reports.verify.claims import Claim, TextOf, Verdict
+from explorer.reports.verify.results import Draft, draft_of, text_reader
 from explorer.run.finish import written_report
 from explorer.schema.errors import NotFoundError
 from explorer.schema.events import ORCHESTRATOR, JournalRecord, NoteAdded, Status, ToolFinished, TurnTaken

@@ -11,7 +11,6 @@ import httpx2
 
 from explorer.network.exchange import DamagedAnswerError, ExchangeError, HttpRequest, HttpResponse
 from explorer.network.guard import Guard
-from explorer.network.transport import GuardedTransport
 from explorer.schema.network import Network
 
 
@@ -36,7 +35,8 @@ class GuardedClient:
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self._guard = guard
-        self._transport = transport or GuardedTransport(guard, outbound=network)
+        self._network = network
+        self._transport = transport
         self._options = {"User-Agent": user_agent, "Accept-Encoding": "gzip, deflate"}
         self._timeout = httpx2.Timeout(seconds, pool=None)
         self._client: httpx2.AsyncClient | None = None
@@ -81,8 +81,10 @@ class GuardedClient:
 
     def _opened(self) -> httpx2.AsyncClient:
         if self._client is None:
+            from explorer.network.transport import GuardedTransport  # noqa: PLC0415 - slow to import
+
             self._client = httpx2.AsyncClient(
-                transport=self._transport,
+                transport=self._transport or GuardedTransport(self._guard, outbound=self._network),
                 trust_env=False,
                 follow_redirects=False,
                 timeout=self._timeout,

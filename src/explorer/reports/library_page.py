@@ -6,13 +6,12 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from explorer.reports.render import SAMPLE_FLAG, reference, without_network
-from explorer.reports.verify.check import check
 from explorer.reports.verify.claims import TextOf, Verification, with_unsupported_marks
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
@@ -36,7 +35,6 @@ SAME_TITLE = 0.88
 
 The similarity of titles that differ by one word is above `SAME_TITLE`; that of two headlines of one site is below.
 """
-WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 
 
 def slug_of(title: str) -> str:
@@ -63,9 +61,15 @@ def is_same_title(one: str, other: str) -> bool:
     return difflib.SequenceMatcher(None, " ".join(ours), " ".join(theirs)).ratio() >= SAME_TITLE
 
 
+@cache
+def _word() -> "re.Pattern[str]":
+    """Return the pattern of a word; with all of Chinese, it takes milliseconds to compile."""
+    return re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
+
+
 def _words(title: str) -> list[str]:
     text = unicodedata.normalize("NFKC", visible(title)).casefold()
-    return WORD.findall(re.sub(r"^(show|ask|tell|launch) hn:", "", text))
+    return _word().findall(re.sub(r"^(show|ask|tell|launch) hn:", "", text))
 
 
 def _figures(words: list[str]) -> list[str]:
@@ -157,7 +161,11 @@ class Contribution:
     @cached_property
     def checked(self) -> Verification:
         """What the citation check finds."""
-        return check(self.body, self.sources, self.text_of) if self.text_of else Verification(claims=())
+        if self.text_of is None:
+            return Verification(claims=())
+        from explorer.reports.verify.check import check  # noqa: PLC0415 - slow to import
+
+        return check(self.body, self.sources, self.text_of)
 
     @property
     def mark(self) -> str:

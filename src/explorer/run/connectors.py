@@ -5,11 +5,10 @@ from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from loguru import logger
 
-from explorer.documents.corpus.index import Corpus, Options, Progress, checked_folder, index_path
 from explorer.documents.parsing.parser import DocumentParser, Parser, TrustingParser
 from explorer.network.guard import Guard
 from explorer.offline.sample_day.transport import SAMPLE_NOW, SampleDayTransport
@@ -30,6 +29,9 @@ from explorer.sources.search.port import WebSearch
 from explorer.sources.search.selection import choose_search
 from explorer.workspace.user_key import open_key
 
+if TYPE_CHECKING:  # the index is slow to import, and few runs have a folder
+    from explorer.documents.corpus.index import Corpus, Progress
+
 
 @dataclass(frozen=True)
 class Connectors:
@@ -41,7 +43,7 @@ class Connectors:
     sites: Sequence[ThreadReader]
     pages: PageReader
     search: WebSearch
-    corpus: Corpus | None
+    corpus: "Corpus | None"
     """The folder of the user's, where one is given."""
     now: Callable[[], datetime]
 
@@ -153,7 +155,7 @@ def _caller(settings: Settings) -> Caller:
     return Caller(settings.network, settings.contact)
 
 
-def _corpus(settings: Settings, parser: DocumentParser, on_progress: Callable[[Progress], None]) -> Corpus | None:
+def _corpus(settings: Settings, parser: DocumentParser, on_progress: "Callable[[Progress], None]") -> "Corpus | None":
     """Return the folder that the settings name, without explorer's own runs and reports; None where there is none.
 
     A run over the sample day reads nothing else, and has none.
@@ -163,6 +165,8 @@ def _corpus(settings: Settings, parser: DocumentParser, on_progress: Callable[[P
     """
     if settings.corpus is None or settings.is_sample:
         return None
+    from explorer.documents.corpus.index import Corpus, Options, checked_folder, index_path  # noqa: PLC0415 - slow
+
     folder = checked_folder(settings.corpus)
     key = open_key(settings.state_dir)
     options = Options(excluded=(settings.workspace, settings.reports_dir), on_progress=on_progress, key=key)

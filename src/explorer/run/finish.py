@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import LiteralString
+from typing import TYPE_CHECKING, LiteralString
 
 from explorer.journal.run_state import RunState
 from explorer.reports.render import (
@@ -16,7 +16,6 @@ from explorer.reports.render import (
     render,
     without_network,
 )
-from explorer.reports.verify.check import CitationCheck, draft_of, text_reader, write_results
 from explorer.reports.verify.claims import (
     Judgements,
     Verification,
@@ -25,6 +24,7 @@ from explorer.reports.verify.claims import (
     without_uncited,
     words_for_writer,
 )
+from explorer.reports.verify.results import draft_of, text_reader, write_results
 from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
 from explorer.run.outcome import (
     Outcome,
@@ -50,6 +50,9 @@ from explorer.text.sanitize import single_line
 from explorer.text.words import phrases_in
 from explorer.workspace.access import DRAFT, REPORT
 from explorer.workspace.workspace import Workspace, sha256
+
+if TYPE_CHECKING:  # the check is slow to import, and nothing needs it before there is a report
+    from explorer.reports.verify.check import CitationCheck
 
 HEADING = {"en": "What stayed open", "zh": "尚未解决的问题"}
 STATES = {
@@ -148,8 +151,10 @@ class ReportContext:
     workspace: Workspace
 
     @cached_property
-    def citations(self) -> CitationCheck:
+    def citations(self) -> "CitationCheck":
         """The check of its drafts."""
+        from explorer.reports.verify.check import CitationCheck  # noqa: PLC0415 - slow to import
+
         return CitationCheck(self.run_state.sources, text_reader(self.workspace))
 
 

@@ -9,8 +9,9 @@ from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.reports.evidence import Evidence, evidence_of
 from explorer.reports.formats.document import ReportDocument
-from explorer.reports.verify.check import CLAIMS, SOURCES, check, text_reader
+from explorer.reports.verify.check import check
 from explorer.reports.verify.claims import without_uncited
+from explorer.reports.verify.results import CLAIMS, SOURCES, text_reader
 from explorer.schema.errors import NotFoundError, StorageError, ToolError
 from explorer.schema.messages import JsonObject
 from explorer.text.citations import with_source_ids

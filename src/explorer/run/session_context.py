@@ -21,7 +21,7 @@ from explorer.llm.retry import FailedAttempt, WaitLimits
 from explorer.reports.earlier import SearchLimits
 from explorer.reports.library import Library
 from explorer.reports.render import SAMPLE_FLAG
-from explorer.reports.verify.check import text_reader
+from explorer.reports.verify.results import text_reader
 from explorer.run.extensions import installed_extensions
 from explorer.run.planning import Planner
 from explorer.run.resources import JUDGE, RunResources, effort_of, reserve_for_report

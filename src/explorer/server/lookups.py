@@ -9,8 +9,8 @@ from explorer.journal.run_state import RunState
 from explorer.reports.evidence import Evidence, stored
 from explorer.reports.formats.document import ReportDocument
 from explorer.reports.matching import Piece
-from explorer.reports.verify.check import text_reader
 from explorer.reports.verify.claims import FAULTS, Claim, Verdict
+from explorer.reports.verify.results import text_reader
 from explorer.run.report_document import document_of
 from explorer.schema.errors import NotFoundError
 from explorer.schema.events import Source

@@ -3,12 +3,14 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from explorer.documents.corpus.index import Corpus
 from explorer.sources.page import Fetcher, ThreadReader
 from explorer.sources.pages import PageReader
 from explorer.sources.search.port import WebSearch
+
+if TYPE_CHECKING:  # the index is slow to import, and few runs have a folder
+    from explorer.documents.corpus.index import Corpus
 
 R = TypeVar("R", bound=ThreadReader)
 CheckAddress = Callable[[str], Awaitable[str]]
@@ -30,7 +32,7 @@ class SourceConnections:
     pages: PageReader
     sites: Sequence[ThreadReader]
     """The sites that are read through their services; see `site`."""
-    corpus: Corpus | None
+    corpus: "Corpus | None"
     """The user's own folder, if one is given."""
     zone: tzinfo
     """The user's time zone."""

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cache
 
 from explorer.text.words import CJK, CJK_LETTER, sentences
 
 LETTER = rf"[^\W_{CJK}]"
-WORD = re.compile(rf"[{CJK}]|{LETTER}+(?:[.,:/'\u2019-]{LETTER}+)*|[$€£¥%]")
 WRAPPED = re.compile(r"(?<=[^\s.!?:;|])\n(?=[a-z])")
 """The end of a line in the middle of a sentence."""
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -29,7 +29,6 @@ SURNAMES = (
 )
 PLACES = "省市县区州国村镇港湾岛山河江湖院校司行社局部厂队"
 """The last characters of names of places and organisations."""
-CJK_NAME = re.compile(rf"[{SURNAMES}][{CJK}]{{1,2}}|[{CJK}]{{1,5}}[{PLACES}]")
 MAX_NAME_CHARS = 6
 STARTERS = frozenset(
     re.findall(
@@ -54,6 +53,18 @@ MAX_SENTENCE_WORDS = 300
 MAX_CHANGES = 12
 HEADLINE_SHARE = 0.6
 MAX_TOKEN_CHARS = 40
+
+
+@cache
+def _word() -> "re.Pattern[str]":
+    """Return the pattern of a word; with all of Chinese, it takes milliseconds to compile."""
+    return re.compile(rf"[{CJK}]|{LETTER}+(?:[.,:/'\u2019-]{LETTER}+)*|[$€£¥%]")
+
+
+@cache
+def _cjk_name() -> "re.Pattern[str]":
+    """Return the pattern of a name of a person or a place; see `_word`."""
+    return re.compile(rf"[{SURNAMES}][{CJK}]{{1,2}}|[{CJK}]{{1,5}}[{PLACES}]")
 
 
 @dataclass(frozen=True)
@@ -91,7 +102,7 @@ def normal(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """Return the words of a text in its normal form, with their capitals."""
-    return WORD.findall(text)
+    return _word().findall(text)
 
 
 def pieces_of(text: str) -> list[str]:
@@ -264,7 +275,7 @@ def _name_around(text: str, start: int, end: int) -> str:
     """Return the shortest name that contains the characters from `start` to `end`; empty without one."""
     for place in range(start, max(0, start - 3) - 1, -1):
         for stop in range(end, end + 3):
-            found = CJK_NAME.fullmatch(text, place, min(stop, len(text)))
+            found = _cjk_name().fullmatch(text, place, min(stop, len(text)))
             if found is not None:
                 return found[0]
     return ""

@@ -5,6 +5,7 @@ A full stop ends no sentence after an abbreviation or an initial, in a number or
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -22,7 +23,6 @@ CJK_LETTER = re.compile(f"[{CJK}]")
 CJK_SHARE = 0.3
 HAN_LETTER = re.compile(f"[{HAN}]")
 LETTER = re.compile(r"[^\W\d_]")
-WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+(?:['\u2019.,:-][^\W_{UNSPACED}]+)*")
 STOP_WORDS = frozenset(
     """
     a about above after again against all also am an and any are as at be because been before being below
@@ -44,15 +44,25 @@ STOP_PAIRS = frozenset(
     我们 你们 他们 一个 一些
     """.split()  # noqa: SIM905 - the same
 )
-TERM = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+(?:['\u2019][^\W_{CJK}]+)*")
 MIN_STEM_CHARS = 3
 ENDINGS = (("ies", "y"), ("'s", ""), ("sses", "ss"), ("s", ""))
 """The commonest endings of English words, and what replaces them."""
 
 
+# Patterns of large scripts take milliseconds to compile: those that a start does not need are made when they are used.
+@cache
+def _word() -> "re.Pattern[str]":
+    return re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+(?:['\u2019.,:-][^\W_{UNSPACED}]+)*")
+
+
+@cache
+def _term() -> "re.Pattern[str]":
+    return re.compile(rf"[{CJK}]+|[^\W_{CJK}]+(?:['\u2019][^\W_{CJK}]+)*")
+
+
 def count_words(text: str) -> int:
     """Count words; a letter of a script without spaces is one, and a punctuation mark alone is not."""
-    return sum(1 for _ in WORD.finditer(text))
+    return sum(1 for _ in _word().finditer(text))
 
 
 def is_mostly_cjk(text: str) -> bool:
@@ -95,7 +105,7 @@ def words_of(text: str) -> list[str]:
 
 def terms_of(text: str) -> Iterator[str]:
     """Yield the words of a text, in lower case, and the pairs of characters of scripts without spaces."""
-    for found in TERM.findall(text.casefold()):
+    for found in _term().findall(text.casefold()):
         if CJK_LETTER.match(found):
             yield from ("".join(pair) for pair in pairwise(found)) if len(found) > 1 else (found,)
         else:

@@ -4,19 +4,21 @@ A search hit stores the whole document as its source, the same text that reading
 however an agent found it, and each quote can be looked up.
 """
 
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from pydantic import Field
 
-from explorer.documents.corpus.database import StoredDocument
-from explorer.documents.corpus.index import Corpus
 from explorer.documents.corpus.passages import page_at
-from explorer.documents.corpus.search import CorpusHit, modified_date
 from explorer.schema.text_part import TITLE_CHARS, URL_CHARS, TextPart, facts_of, part_at
 from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
 from explorer.sources.connections import SourceConnections
 from explorer.text.rendering import ModelText, block, code, codes, inline, own, render
 from explorer.text.sanitize import single_line
+
+if TYPE_CHECKING:  # the index is slow to import, and few runs have a folder
+    from explorer.documents.corpus.database import StoredDocument
+    from explorer.documents.corpus.index import Corpus
+    from explorer.documents.corpus.search import CorpusHit
 
 PAGE_CHARS = 20_000
 """The characters of a document's text per call."""
@@ -37,7 +39,7 @@ class _CorpusTool(Tool[Args]):
     timeout_s = None
     """The first call may have to index the folder, which has bounds of its own."""
 
-    def __init__(self, corpus: Corpus) -> None:
+    def __init__(self, corpus: "Corpus") -> None:
         self._corpus = corpus
 
     @classmethod
@@ -126,7 +128,7 @@ class ReadDocumentTool(_CorpusTool[ReadDocumentArguments]):
         return ToolResult(success=True, content=content, metadata=facts_of(draft) | part.facts)
 
 
-def _draft(document: StoredDocument) -> SourceDraft:
+def _draft(document: "StoredDocument") -> SourceDraft:
     return SourceDraft(
         url=f"file:{document.path}",
         title=document.title,
@@ -140,7 +142,7 @@ def _draft(document: StoredDocument) -> SourceDraft:
     )
 
 
-def _entry(number: int, source_id: str, hit: CorpusHit) -> str:
+def _entry(number: int, source_id: str, hit: "CorpusHit") -> str:
     page = f"page {hit.page} of {hit.document.pages}" if hit.page else ""
     named = f"named in {single_line(hit.named_in, TITLE_CHARS)}" if hit.named_in else ""
     facts = [f"file:{single_line(hit.path, URL_CHARS)}", page, f"offset {hit.offset}", named]
@@ -151,7 +153,9 @@ def _entry(number: int, source_id: str, hit: CorpusHit) -> str:
     )
 
 
-def _document_lines(source_id: str, document: StoredDocument, part: TextPart) -> ModelText:
+def _document_lines(source_id: str, document: "StoredDocument", part: TextPart) -> ModelText:
+    from explorer.documents.corpus.search import modified_date  # noqa: PLC0415 - slow to import
+
     theirs = [
         f"by {single_line(document.author, TITLE_CHARS)}" if document.author else "",
         f"published {single_line(document.published, TITLE_CHARS)}" if document.published else "",
@@ -171,7 +175,7 @@ def _document_lines(source_id: str, document: StoredDocument, part: TextPart) ->
     )
 
 
-def _pages(document: StoredDocument, part: TextPart) -> ModelText:
+def _pages(document: "StoredDocument", part: TextPart) -> ModelText:
     starts = document.page_starts
     if not starts:
         return own("")

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from explorer.reports.render import render
-from explorer.reports.verify.check import check, cited_in, draft_of
+from explorer.reports.verify.check import check
+from explorer.reports.verify.results import cited_in, draft_of
 from explorer.schema.errors import NotFoundError
 from explorer.text.citations import with_source_ids
 from explorer.text.frontmatter import with_frontmatter

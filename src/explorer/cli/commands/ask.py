@@ -14,6 +14,7 @@ from explorer.cli.screens.output import emit_json, say
 from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.options import RUN, AskOptions, RunOptions
 from explorer.observe.formatting import one_line
+from explorer.run.collector import importing
 from explorer.schema.errors import ConfigError
 from explorer.schema.plan import PlanDecision, PlanVerdict
 
@@ -96,7 +97,8 @@ def demo(
 def _start(question: str, configuration: Configuration, options: RunOptions) -> int:
     if not (isinstance(options, AskOptions) and options.dry_run):
         _say_first(f"exploring: {question}", options)
-    from explorer.cli.launch import start_run  # noqa: PLC0415 - it loads the engine
+    with importing():
+        from explorer.cli.launch import start_run  # noqa: PLC0415 - it loads the engine
 
     return start_run(question, configuration, options)
 
@@ -117,7 +119,8 @@ def _resume(name: str, message: str, options: RunOptions) -> int:
             return _say_handed(run_id, options)
     folder = run_to_resume(configuration.settings, name)
     _say_first(f"resuming {folder.name}" + (f": {message}" if message else ""), options)
-    from explorer.cli.launch import continue_run  # noqa: PLC0415 - as above
+    with importing():
+        from explorer.cli.launch import continue_run  # noqa: PLC0415 - as above
 
     return continue_run(folder, message if decision is None else decision, configuration, options)
 

@@ -11,7 +11,6 @@ from typing import Any
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool
 from explorer.agents.roles import Role, check_defaults, check_roles, helper_lines, helpers_in, with_offered
 from explorer.cli.commands.library import library_of
-from explorer.cli.commands.mcp_look import seen_servers, server_facts, server_rows
 from explorer.cli.commands.window_check import window_words
 from explorer.cli.screens.output import aligned, emit_json, emit_page, say
 from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE
@@ -77,6 +76,8 @@ LEADS, WRITES_REPORT = "leads the run", "writes the report"
 
 def tools(*, options: CommonOptions = COMMON) -> int:
     """List what agents can do, and which roles may do it; also what the configured MCP servers offer now."""
+    from explorer.cli.commands.mcp_look import seen_servers, server_facts, server_rows  # noqa: PLC0415 - slow to import
+
     settings = configured(options, passed_over).settings
     own = named_tools(options, settings)
     further = (*installed_extensions().installed_tools, *own)

@@ -23,8 +23,9 @@ from explorer.llm.clients import Clients
 from explorer.llm.models import OFFLINE, choose
 from explorer.llm.retry import FailedAttempt, RetryingClient
 from explorer.observe.formatting import counted, money, one_line, tokens
-from explorer.reports.verify.check import check, claim_rows, draft_of, text_reader, write_results
+from explorer.reports.verify.check import check
 from explorer.reports.verify.claims import Claim, Judgements, TextOf, Verdict, Verification, judge, without_uncited
+from explorer.reports.verify.results import claim_rows, draft_of, text_reader, write_results
 from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
 from explorer.run.finish import written_report
 from explorer.run.resources import with_servers

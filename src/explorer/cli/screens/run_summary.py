@@ -25,7 +25,6 @@ from explorer.observe.command_result import CommandResult, described
 from explorer.observe.formatting import cached, cited, counted, duration, one_line, spent, tokens
 from explorer.observe.run_view import RunView, session_facts
 from explorer.run.outcome import resume_command
-from explorer.run.report_document import document_of
 from explorer.run.results import result_of, seen_outcome
 from explorer.run.run import RunResult
 from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError, RunLockedError
@@ -200,6 +199,8 @@ class SummaryPrinter:
 
 def _copy(result: RunResult, options: RunOptions) -> str:
     """Write the copy of the report, or of the answer; return a warning, empty without one."""
+    from explorer.run.report_document import document_of  # noqa: PLC0415 - slow to import, and few runs need it
+
     target = Path(options.output or "").expanduser()
     text = result.answer or result.report_text or result.words
     about = {"run_id": result.run_id, "status": result.status.value, "reason": result.reason}

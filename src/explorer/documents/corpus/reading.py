@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from explorer.documents.corpus.database import StoredDocument
 from explorer.documents.corpus.folder import MAX_FILE_BYTES, NO_TEXT, READ_FILES, FoundFile, readable
 from explorer.documents.parsing.document import TRUNCATED, Document
 from explorer.documents.parsing.kinds import FEED, HTML, JSON, PACKED, PDF, TEXT, kind_of
@@ -22,6 +22,9 @@ from explorer.text.frontmatter import read_frontmatter, with_frontmatter
 from explorer.text.rendering import own
 from explorer.text.sanitize import single_line, visible
 from explorer.workspace.access import MAX_NAME_BYTES
+
+if TYPE_CHECKING:  # slow to import: a database, which few runs have
+    from explorer.documents.corpus.database import StoredDocument
 
 MAX_TEXT_CHARS = 2_000_000
 """The largest number of characters in a document: in any script, its bytes are within the limit of a stored source."""
@@ -56,7 +59,7 @@ def readable_kind(body: bytes, name: str) -> str:
     return "" if b"\0" in head or _decoded(head) is None else TEXT
 
 
-async def read_file(parser: DocumentParser, body: bytes, file: FoundFile) -> StoredDocument:
+async def read_file(parser: DocumentParser, body: bytes, file: FoundFile) -> "StoredDocument":
     """Return a file as a document whose text can be searched and cited.
 
     Raises:
@@ -71,7 +74,9 @@ async def read_file(parser: DocumentParser, body: bytes, file: FoundFile) -> Sto
     return await asyncio.to_thread(_stored, document, file)
 
 
-def _stored(document: Document, file: FoundFile) -> StoredDocument:
+def _stored(document: Document, file: FoundFile) -> "StoredDocument":
+    from explorer.documents.corpus.database import StoredDocument  # noqa: PLC0415 - slow to import
+
     text = visible(document.text)
     if not text.strip():
         raise ToolError(own("{path} has no text", path=file.path))
@@ -247,7 +252,7 @@ def _text_name(one: InputFile) -> str:
     return f"{one.name}{PARSED_SUFFIX}" if one.is_parsed else one.name
 
 
-def _with_head(one: InputFile, document: StoredDocument) -> str:
+def _with_head(one: InputFile, document: "StoredDocument") -> str:
     facts = {name: getattr(document, name) for name in FACTS}
     known = {name: value for name, value in facts.items() if value}
     flags = {"flags": list(document.flags)} if document.flags else {}

@@ -3,9 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-from explorer.reports.formats.document import ReportDocument
 from explorer.schema.errors import ConfigError
+
+if TYPE_CHECKING:  # slow to import, and an ending is looked at before a run starts
+    from explorer.reports.formats.document import ReportDocument
 
 Written = tuple[bytes, str]
 """The content of a file, and a warning; empty without one."""
@@ -15,36 +18,36 @@ Written = tuple[bytes, str]
 class ReportFormat:
     """How a report is written under one ending."""
 
-    write: Callable[[ReportDocument], Written]
+    write: "Callable[[ReportDocument], Written]"
     package: str = ""
     """The package that it needs; empty: none but those that are always there."""
     extra: str = ""
     """The extra of explorer that brings it."""
 
 
-def _markdown(document: ReportDocument) -> Written:
+def _markdown(document: "ReportDocument") -> Written:
     return document.text.encode("utf-8", "replace"), ""
 
 
-def _html(document: ReportDocument) -> Written:
+def _html(document: "ReportDocument") -> Written:
     from explorer.reports.formats.html_page import html_page  # noqa: PLC0415 - only for its files
 
     return html_page(document).encode("utf-8", "replace"), ""
 
 
-def _json(document: ReportDocument) -> Written:
+def _json(document: "ReportDocument") -> Written:
     from explorer.reports.formats.json_form import json_form  # noqa: PLC0415 - only for its files
 
     return json_form(document).encode("utf-8", "replace"), ""
 
 
-def _docx(document: ReportDocument) -> Written:
+def _docx(document: "ReportDocument") -> Written:
     from explorer.reports.formats.docx_file import docx_file  # noqa: PLC0415 - an extra
 
     return docx_file(document), ""
 
 
-def _pdf(document: ReportDocument) -> Written:
+def _pdf(document: "ReportDocument") -> Written:
     from explorer.reports.formats.pdf_file import pdf_file  # noqa: PLC0415 - an extra
 
     return pdf_file(document)

@@ -93,14 +93,19 @@ class LinkBudget:
 
     def __init__(self) -> None:
         self._offered: dict[str, set[str]] = {}
+        self._unsorted: list[tuple[str, str]] = []
+        """Hosts and addresses of links whose domains were not needed yet: the list of suffixes is slow to load."""
         self._spent: dict[str, float] = {}
 
-    def offer(self, domain: str, key: str) -> None:
-        """Note an address of a domain that a page links to."""
-        self._offered.setdefault(domain, set()).add(key)
+    def offer(self, host: str, key: str) -> None:
+        """Note an address of a host that a page links to."""
+        self._unsorted.append((host, key))
 
     def bits(self, domain: str) -> float:
         """Return what following one of the links to a domain says now."""
+        for host, key in self._unsorted:
+            self._offered.setdefault(registrable_domain(host), set()).add(key)
+        self._unsorted.clear()
         return max(LEAST_BITS, math.log2(max(1, len(self._offered.get(domain, ())))))
 
     def count(self, domain: str) -> None:
@@ -304,7 +309,7 @@ class UrlAllowlist:
         for one, address in ((key, url), (host_of(key), front)):
             known.setdefault(one, address)
             if is_page:
-                self._budget.offer(registrable_domain(host_of(key)), one)
+                self._budget.offer(host_of(key), one)
 
     async def check(self, url: str) -> str:
         """Return the address to fetch, as it was seen, for any spelling of it.
