@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 from pydantic_core import to_json
 
 from explorer.schema.errors import JournalDamagedError, JournalVersionError
@@ -61,7 +61,8 @@ Sign = Callable[[bytes], str]
 UPCASTERS: dict[int, Upcaster] = {}
 """A pure function from a record's fields in each version to those in the next."""
 
-_EVENTS: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
+EVENTS: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent, config=ConfigDict(defer_build=True))
+"""Reads any event; built at its first use, which a new run does not need to begin."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ def _decode_quickly(line: bytes, prev: str, seq: int) -> JournalRecord | None:
     if head is None or tail is None or int(head[1]) != seq or tail[1] != prev.encode() or head.end() > tail.start():
         return None
     try:
-        event = _EVENTS.validate_json(b"{" + line[head.end() : tail.start()] + b"}")
+        event = EVENTS.validate_json(b"{" + line[head.end() : tail.start()] + b"}")
         at = datetime.fromisoformat(head[2].decode())
         return (
             JournalRecord(v=JOURNAL_VERSION, seq=seq, at=at, event=event) if event.type not in WITHOUT_CODES else None
@@ -208,7 +209,7 @@ def _decode(line: bytes, prev: str, seq: int) -> JournalRecord | None:
     body = _with_codes({key: value for key, value in fields.items() if key not in ENVELOPE})
     try:
         return JournalRecord(
-            v=version, seq=seq, at=datetime.fromisoformat(fields["at"]), event=_EVENTS.validate_python(body)
+            v=version, seq=seq, at=datetime.fromisoformat(fields["at"]), event=EVENTS.validate_python(body)
         )
     except ValueError as error:
         raise _not_understood(seq, error) from error

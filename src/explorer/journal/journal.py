@@ -20,9 +20,8 @@ from threading import Thread
 from typing import IO, Protocol
 
 from filelock import FileLock, Timeout
-from pydantic import TypeAdapter
 
-from explorer.journal.codec import GENESIS, MarkChain, chain_of, encode, scan
+from explorer.journal.codec import EVENTS, GENESIS, MarkChain, chain_of, encode, scan
 from explorer.schema.errors import RunLockedError, StorageError
 from explorer.schema.events import JOURNAL_VERSION, AnyEvent, JournalRecord, Repaired
 from explorer.text.sanitize import Redactor
@@ -57,7 +56,6 @@ class NoStore:
         """Take nothing."""
 
 
-_EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 Observe = Callable[[JournalRecord], None]
 OnCheckpoint = Callable[[str], None]
 LINGER_S = 0.1
@@ -256,7 +254,7 @@ class Journal:
         sign = None if self._chain is None else self._chain.sign
         line, crc = encode(record, self._crc, self._durable, sign)
         if self._redactor.is_in(line):
-            clean = _EVENT.validate_json(self._redactor.clean(event.model_dump_json()))
+            clean = EVENTS.validate_json(self._redactor.clean(event.model_dump_json()))
             record = record.model_copy(update={"event": clean})
             line, crc = encode(record, self._crc, self._durable, sign)
         self._crc = crc

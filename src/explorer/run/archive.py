@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from pydantic import TypeAdapter
-
 from explorer.documents.parsing.archives import ArchiveEntry, ArchiveError, opened_archive
 from explorer.documents.parsing.unpack_worker import TOO_MUCH
-from explorer.journal.codec import encode_all, examine, scan
+from explorer.journal.codec import EVENTS, encode_all, examine, scan
 from explorer.journal.listing import is_run_id, is_running
 from explorer.journal.run_state import RunState
 from explorer.schema.errors import ConfigError, StorageError
@@ -33,7 +31,6 @@ from explorer.workspace.safe_open import FILE_MODE, make_private_folder, open_pr
 
 MAX_BYTES = 64 * 1024 * 1024
 """Larger files are packed as they are: agents write none of that size."""
-_EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 
 
 def redactor_of(folder: Path) -> Redactor:
@@ -67,7 +64,7 @@ def redacted(path: str, content: bytes, redactor: Redactor) -> bytes:
 
 def _cleaned(record: JournalRecord, redactor: Redactor) -> JournalRecord:
     clean = redactor.clean(record.event.model_dump_json())
-    return record.model_copy(update={"event": _EVENT.validate_json(clean)})
+    return record.model_copy(update={"event": EVENTS.validate_json(clean)})
 
 
 def _text(content: bytes, redactor: Redactor) -> bytes:

@@ -55,7 +55,8 @@ def number_in(data: JsonObject, key: str, default: int = 0) -> int:
 class Frozen(BaseModel):
     """Base of our own values: immutable, and unknown fields are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # Most kinds of values are not used in most processes, so that of each is built at its first use.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 LARGEST_COUNT = 10**18

@@ -10,7 +10,7 @@ from itertools import count
 from typing import LiteralString, TypeVar
 from urllib.parse import urlencode
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from explorer.documents.parsing.kinds import COMMENTS
 from explorer.documents.parsing.parser import DocumentParser
@@ -34,9 +34,10 @@ from explorer.text.rendering import own
 
 API = own("Hacker News' API")
 SEARCH = own("Hacker News search")
-ITEM = TypeAdapter[FirebaseItem | None](FirebaseItem | None)
-LISTS = TypeAdapter[list[int] | None](list[int] | None)
-USER = TypeAdapter[FirebaseUser | None](FirebaseUser | None)
+AT_FIRST_USE = ConfigDict(defer_build=True)
+ITEM = TypeAdapter[FirebaseItem | None](FirebaseItem | None, config=AT_FIRST_USE)
+LISTS = TypeAdapter[list[int] | None](list[int] | None, config=AT_FIRST_USE)
+USER = TypeAdapter[FirebaseUser | None](FirebaseUser | None, config=AT_FIRST_USE)
 
 T = TypeVar("T")
 R = TypeVar("R", bound=WireModel)

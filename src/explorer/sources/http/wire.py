@@ -14,7 +14,7 @@ T = TypeVar("T")
 class WireModel(BaseModel):
     """A record of a service: unknown fields are dropped, absent ones are None."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 def listed(value: object) -> object:
