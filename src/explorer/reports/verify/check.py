@@ -1,7 +1,7 @@
 """The check: every sentence of a draft that cites something, against the stored text of what it cites.
 
-Importing it takes a tenth of a second, so a run does it when a report is checked; what it reads and leaves in a run's
-folder is in `results.py`.
+Importing it is slow, so a run does it when a report is checked; what it reads and leaves in a run's folder is in
+`results.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
