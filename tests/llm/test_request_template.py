@@ -4,7 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -167,3 +167,51 @@ async def test_a_connection_that_was_closed_against_its_word_is_replaced(wire: s
                 assert isinstance(await client.generate(request_for(QUESTION)), Turn)
                 # A request on its way while the server closes is another fault, and may have been answered.
                 await asyncio.to_thread(closed.acquire)
+
+
+@contextmanager
+def closing_on_the_way(answer: bytes) -> Generator[tuple[str, list[int]]]:
+    """A server that answers a connection's first request, and closes the connection when the next one is on its way.
+
+    It yields its address, and the number of requests that each connection brought.
+    """
+    listening = socket.create_server(("127.0.0.1", 0))
+    brought: list[int] = []
+
+    def serve(connection: socket.socket, number: int) -> None:
+        with connection:
+            while connection.recv(65_536):
+                brought[number] += 1
+                if brought[number] > 1:
+                    return
+                connection.sendall(answer)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                brought.append(0)
+                threading.Thread(target=serve, args=(connection, len(brought) - 1), daemon=True).start()
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", brought
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join(5)
+
+
+@pytest.mark.parametrize("wire", BOTH)
+async def test_a_server_that_closes_what_it_promised_to_keep_is_trusted_once(wire: str) -> None:
+    """One request fails, and may be sent again; each later one has a connection of its own."""
+    with closing_on_the_way(KEPT_OPEN % (len(STREAM[wire]), STREAM[wire])) as (url, brought):
+        async with client_for(wire, url + ("" if wire == ANTHROPIC else "/v1"), Timeouts()) as client:
+            await client.generate(request_for(QUESTION))
+            with pytest.raises(ModelError) as broken:
+                await client.generate(request_for(QUESTION))
+            assert broken.value.fault is ModelFault.TRANSPORT
+            for _ in range(4):
+                await client.generate(request_for(QUESTION))
+    assert brought == [2, 1, 1, 1, 1]

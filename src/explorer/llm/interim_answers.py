@@ -1,4 +1,7 @@
-"""Sessions of aiohttp that end a request when no answer begins: a server may send interim answers (1xx) without end."""
+"""Sessions of aiohttp for servers that break the rules of HTTP.
+
+One may send interim answers (1xx) without end; another promises to keep a connection, and closes it after each stream.
+"""
 
 import ssl
 from typing import Any
@@ -56,15 +59,27 @@ class _CountedConnection(_Counted):
 def bounded_session(
     endpoint: Endpoint, bounds: ReplyBounds, limits: httpx2.Limits, context: ssl.SSLContext
 ) -> aiohttp.ClientSession:
-    """Return a session as the SDKs make theirs, whose requests end after `bounds.interim_answers`."""
+    """Return a session as the SDKs make theirs, whose requests end after `bounds.interim_answers`.
+
+    Once a server has closed a connection that a request was on its way through, no connection to it is used twice.
+    """
+    keeps_connections = True
 
     class BoundedResponse(aiohttp.ClientResponse):
         """A response whose head is waited for, but not for ever."""
 
         async def start(self, connection: Connection) -> aiohttp.ClientResponse:
             """Read heads until one is an answer."""
+            nonlocal keeps_connections
             counted: Any = _CountedConnection(connection, endpoint, bounds.interim_answers)
-            return await super().start(counted)
+            if not keeps_connections and connection.protocol is not None:
+                connection.protocol.force_close()
+            try:
+                return await super().start(counted)
+            except aiohttp.ClientConnectionError:
+                # The next turn would meet it again: llama.cpp's server closes a connection some time after each stream.
+                keeps_connections = False
+                raise
 
     connector = aiohttp.TCPConnector(
         keepalive_timeout=limits.keepalive_expiry, ssl=context, limit=limits.max_connections or 0
