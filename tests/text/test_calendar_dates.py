@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from date_forms import forms_of
 from explorer.text.calendar_dates import Day, dates, dates_of, fits, near, times, utc_minutes
 
 
@@ -13,16 +14,7 @@ from explorer.text.calendar_dates import Day, dates, dates_of, fits, near, times
 @given(st.dates(date(1990, 1, 1), date(2099, 12, 31)))
 def test_a_date_is_the_same_in_every_form(day: date) -> None:
     """English and Chinese, long and short, with the month as a word or a number."""
-    forms = [
-        day.isoformat(),
-        f"{day:%B} {day.day}, {day.year}",
-        f"{day.day} {day:%B} {day.year}",
-        f"{day:%b} {day.day}, {day.year}",
-        f"{day.year}年{day.month}月{day.day}日",
-        f"{day.year} 年 {day.month} 月 {day.day} 日",
-        f"{day:%Y/%m/%d}",
-    ]
-    for form in forms:
+    for form in forms_of(day):
         assert [one.day for one in dates(f"on {form} it began")] == [Day(day.year, day.month, day.day)], form
 
 

@@ -61,9 +61,11 @@ def bounded_session(
 ) -> aiohttp.ClientSession:
     """Return a session as the SDKs make theirs, whose requests end after `bounds.interim_answers`.
 
-    Once a server has closed a connection that a request was on its way through, no connection to it is used twice.
+    Once a server without TLS has closed a connection that a request was on its way through, no connection to it is used
+    twice: a new one costs next to nothing there. With TLS it costs a handshake, and a failure now and then costs less.
     """
     keeps_connections = True
+    is_cheap = endpoint.base_url.startswith("http://")
 
     class BoundedResponse(aiohttp.ClientResponse):
         """A response whose head is waited for, but not for ever."""
@@ -78,7 +80,7 @@ def bounded_session(
                 return await super().start(counted)
             except aiohttp.ClientConnectionError:
                 # The next turn would meet it again: llama.cpp's server closes a connection some time after each stream.
-                keeps_connections = False
+                keeps_connections = not is_cheap
                 raise
 
     connector = aiohttp.TCPConnector(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from date_forms import forms_of
 from explorer.reports.verify.check import check
 from explorer.reports.verify.claims import Verdict
 from explorer.reports.verify.figures import quantities
@@ -65,15 +66,7 @@ def test_another_number_is_not_found(number: int, change: int) -> None:
 @given(st.dates(date(1990, 1, 1), date(2099, 12, 31)))
 def test_a_date_equals_itself_in_every_form(day: date) -> None:
     """English and Chinese, long and short, with the month as a word or a number."""
-    forms = [
-        day.isoformat(),
-        f"{day:%B} {day.day}, {day.year}",
-        f"{day.day} {day:%B} {day.year}",
-        f"{day:%b} {day.day}, {day.year}",
-        f"{day.year}年{day.month}月{day.day}日",
-        f"{day.year} 年 {day.month} 月 {day.day} 日",
-        f"{day:%Y/%m/%d}",
-    ]
+    forms = forms_of(day)
     for form in forms:
         assert _verdict(f"It began on {form}", f"It began on {day.isoformat()}.") == "supported"
     later = date.fromordinal(day.toordinal() + 1)
@@ -160,6 +153,25 @@ def test_time_grows_with_length_only(name: str) -> None:
     check("It cost 12,345 dollars, “as nobody ever wrote it down” [S1].", {"S1": source("S1", text)}, {"S1": text}.get)
     check(text + " 5 [S1]", {"S1": source("S1", "x")}, {"S1": "x"}.get)
     assert time.process_time() - began < 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        ("The arm had 3 million customers a year earlier", "It has 2 million customers, doubling. "),
+        ("Owners pay $77 a month", "Owners pay $1,200 annually, or $23 weekly. "),
+        ("The probe arrives in 2040", "Launched in 2026 after 14 tests, a 7-year journey begins "),
+    ],
+)
+def test_figures_that_nearly_follow_cost_no_more_than_others(claim: str, text: str) -> None:
+    """A page that repeats what a figure could follow from is read in the time of any page of its length."""
+    source_text, spent = text * 10_000, list[float]()
+    for sentence in ("It rained", claim):
+        began = time.process_time()
+        _verdict(sentence, source_text)
+        spent.append(time.process_time() - began)
+    assert spent[1] < 5 + 4 * spent[0]
 
 
 @pytest.mark.slow

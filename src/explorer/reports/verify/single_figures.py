@@ -4,7 +4,9 @@ Each looks for the figure that would have to be there, so that of many figures n
 """
 
 import re
+from bisect import bisect_left
 from fractions import Fraction
+from itertools import islice
 
 from explorer.reports.verify.amounts import bounds
 from explorer.reports.verify.figures import Quantity
@@ -30,6 +32,9 @@ SLACK = Fraction(2, 100)
 YEARS_BEHIND = re.compile(r"[ -]years?\b")
 YEARS = frozenset(["year", "years"])
 MAX_SENTENCE_CHARS = 400
+MAX_TRIED = 200
+"""Figures or years of a source that are tried for one of a sentence: a page may have a hundred thousand."""
+MAX_NEAR = 8
 
 
 def from_one_figure(one: Quantity, text: str, indexed: IndexedSource) -> str:
@@ -39,13 +44,13 @@ def from_one_figure(one: Quantity, text: str, indexed: IndexedSource) -> str:
 
 def years_after(year: int, indexed: IndexedSource) -> str:
     """Return how a year follows from a year and a number of years in one sentence of a source; empty otherwise."""
-    for dated in indexed.dated:
-        span = year - dated.day.year
-        if not dated.day.year or span <= 0:
-            continue
+    spans = ((dated, year - dated.day.year) for dated in indexed.dated if 0 < dated.day.year < year)
+    there = ((dated, span) for dated, span in spans if Fraction(span) in indexed.by_value)
+    for dated, span in islice(there, MAX_TRIED):
         start, end = _sentence(indexed.plain, dated.start)
-        for one in indexed.by_value.get(Fraction(span), ()):
-            if start <= one.start < end and (one.unit in YEARS or YEARS_BEHIND.match(indexed.plain, one.end)):
+        ones = indexed.by_value[Fraction(span)]
+        for one in ones[bisect_left(ones, start, key=lambda one: one.start) :][:MAX_NEAR]:
+            if one.start < end and (one.unit in YEARS or YEARS_BEHIND.match(indexed.plain, one.end)):
                 return f"worked out from {dated.day.year} and {span} years of {indexed.source.id}"
     return ""
 
@@ -81,21 +86,22 @@ def _period(behind: str) -> str:
 
 def _before_a_change(one: Quantity, text: str, indexed: IndexedSource) -> str:
     """`1 million a year earlier` of a source with `2 million, doubling from a year prior`."""
-    for found in CHANGED.finditer(indexed.plain):
-        factor = next(factor for name, factor in FACTORS.items() if found[name])
+    for name, factor in FACTORS.items():
         for there in _with_value(max(one.values) * factor, one, text, indexed, factor):
-            if abs(there.start - found.start()) <= CHANGE_CHARS:
-                return f"worked out from {there.text} and “{found[0]}” of {indexed.source.id}"
+            near = indexed.plain[max(0, there.start - CHANGE_CHARS) : there.end + CHANGE_CHARS]
+            if any(found[name] for found in CHANGED.finditer(near)):
+                return f"worked out from {there.text} of {indexed.source.id}, which says how it changed"
     return ""
 
 
 def _with_value(value: Fraction, one: Quantity, text: str, indexed: IndexedSource, factor: Fraction) -> list[Quantity]:
-    """Return the figures of a source that have a value in the unit of a number, as exactly as that is written."""
+    """Return the first figures of a source that have a value in the unit of a number, as exactly as that is written."""
     between = bounds(one, text) or (max(one.values), max(one.values))
     low, high = (Fraction(end) * factor for end in between)
     low, high = min(low, value * (1 - SLACK)), max(high, value * (1 + SLACK))
-    kept = [there for known, there in indexed.in_order if low <= known <= high]
-    return [there for there in kept if _unit(there) == _unit(one)]
+    begin = bisect_left(indexed.in_order, low, key=lambda pair: pair[0])
+    tried = islice(indexed.in_order, begin, begin + MAX_TRIED)
+    return [there for known, there in tried if known <= high and _unit(there) == _unit(one)]
 
 
 def _unit(one: Quantity) -> str:
