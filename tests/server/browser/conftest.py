@@ -28,7 +28,7 @@ def chromium() -> "Iterator[Browser]":
 
 
 @pytest.fixture
-def visitor(chromium: "Browser") -> Iterator[Visitor]:
+def visitor(chromium: "Browser", tmp_path: Path) -> Iterator[Visitor]:  # noqa: ARG001 - removed after the pages close
     """Who opens pages; at the end of the test nothing may have been wrong on any."""
     visiting = Visitor(chromium)
     yield visiting
@@ -36,8 +36,8 @@ def visitor(chromium: "Browser") -> Iterator[Visitor]:
 
 
 @pytest.fixture
-def begin_site(chromium: "Browser") -> Iterator[Begin]:  # noqa: ARG001 - no server without a browser
-    """Start servers, which end with the test."""
+def begin_site(chromium: "Browser", tmp_path: Path) -> Iterator[Begin]:  # noqa: ARG001 - see below
+    """Start servers, which end with the test: no server without a browser, and its folder is removed after its end."""
     begun: list[SiteProcess] = []
 
     def begin(site: SiteProcess) -> SiteProcess:
