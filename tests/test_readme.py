@@ -20,6 +20,7 @@ import pytest
 
 from command import environment, explorer_here
 from explorer.cli.help_text import COMMANDS, HELP
+from explorer.cli.screens.output import HUNG_UP, INTERRUPTED, TERMINATED
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -227,6 +228,7 @@ def test_the_tables_are_those_of_the_program() -> None:
     codes = re.findall(r"^\| ([\d, ]+) \|", text, re.MULTILINE)
     listed = HELP.partition("Exit codes:")[2].partition("\n\n")[0]
     assert set(re.findall(r"\d+", " ".join(codes))) == set(re.findall(r"\d+", listed))
+    assert {str(code) for code in (HUNG_UP, INTERRUPTED, TERMINATED)} <= set(re.findall(r"\d+", listed))
     examples = re.findall(r"^\| \[`(\w+\.py)`\]", text, re.MULTILINE)
     assert sorted(examples) == sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 

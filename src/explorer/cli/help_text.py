@@ -103,7 +103,7 @@ Commands:
 Exit codes:
   0 report complete   3 partial, nothing found          6 provider/sources down
   1 failed            4 credentials missing/refused     124 out of time
-  2 usage or config   5 not found                       130/143 interrupted
+  2 usage or config   5 not found                       129/130/143 interrupted
   7 its plan waits for your decision (`resume RUN --plan approve`)
 
 stdout contains only the result. Settings also come from EXPLORER_*
