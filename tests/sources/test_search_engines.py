@@ -323,6 +323,17 @@ async def test_too_large(wire: Wire) -> None:
 
 
 @ALL
+async def test_no_such_host(wire: Wire) -> None:
+    """The message is one sentence, without the advice that is for the address of a page."""
+    engine = wire.make("http://no-such-host.invalid")
+    with pytest.raises(SearchFailedError) as caught:
+        await engine.search(WebQuery("glue"))
+    await engine.aclose()
+    problem = caught.value.problem
+    assert problem == "cannot be reached (There is no site no-such-host.invalid: the name cannot be resolved)"
+
+
+@ALL
 async def test_nobody_answers(wire: Wire) -> None:
     """Nobody there, silence, and a hang-up are told apart from refusals; silence ends at its limit."""
     engine = wire.make(f"http://127.0.0.1:{free_port()}")

@@ -29,6 +29,7 @@ from explorer.schema.errors import ToolError
 from explorer.schema.messages import JsonObject
 from explorer.sources.http.caller import Caller
 from explorer.text.sanitize import single_line
+from explorer.text.words import sentences
 
 MAX_WORDS_CHARS = 300
 MAX_REFUSAL_BYTES = 100_000
@@ -195,7 +196,9 @@ class ApiClient:
             words = single_line(str(error), MAX_WORDS_CHARS) if error.is_unsent else ""
             raise UnreachableError(f"cannot be reached ({words or error.kind})", is_retryable=may_send_again) from error
         except ToolError as error:  # of the guard: there is no such host
-            raise UnreachableError(f"cannot be reached ({single_line(error.message, MAX_WORDS_CHARS)})") from error
+            # The first sentence alone: the others advise what to do about a page.
+            words = single_line(sentences(error.message)[0].rstrip("."), MAX_WORDS_CHARS)
+            raise UnreachableError(f"cannot be reached ({words})") from error
 
     def _too_late(self, *, may_send_again: bool) -> UnreachableError:
         return UnreachableError(f"did not answer within {self._rules.seconds:g} s", is_retryable=may_send_again)
