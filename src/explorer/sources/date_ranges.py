@@ -10,14 +10,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from explorer.schema.errors import ConfigError, RefusedCallError
 from explorer.text.rendering import code, own
+from explorer.text.words import WEEKDAYS
 
 UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 AGO = re.compile(r"(?:(?:the\s+)?(?:last|past)\s+)?(\d{1,5})\s*([hdw])[a-z]*(?:\s+ago)?", re.IGNORECASE)
 NAMED = re.compile(r"(this|last)\s+(week|month|year)", re.IGNORECASE)
 MONTH = re.compile(r"(\d{4})-(\d{1,2})")
 YEAR = re.compile(r"\d{4}")
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-"""Each is the latest one, today included."""
 DECEMBER = 12
 UNDERSTOOD = own(
     "today, yesterday, last week, this month, a span like 24h or 7d, a day like 2026-08-01, a month like 2026-08"
@@ -153,6 +152,7 @@ def _days(words: str, today: date) -> tuple[date, date] | None:
 
 
 def _one_day(words: str, today: date) -> date | None:
+    """Return the day that a text means; a weekday is the latest one, today included. None for anything else."""
     if words in {"today", "yesterday"}:
         return today - timedelta(days=words == "yesterday")
     if words in WEEKDAYS:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from datetime import date
 from typing import NamedTuple
 
+from explorer.text.words import WEEKDAYS
+
 _MONTHS = (
     "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|"
     "september sept sep|october oct|november nov|december dec"
@@ -54,7 +56,6 @@ DATE = re.compile(
 SLASHED = re.compile(r"(?<![\d/.])(\d{1,2})([/.])(\d{1,2})\2((?:19|20)\d\d)(?![\d/])")
 TIME = re.compile(r"(?<![\d:.])(\d{1,2}):([0-5]\d)(?::[0-5]\d)?(?![\d:])(?: ?([ap])\.?m\b)?", re.IGNORECASE)
 DAY_MINUTES = 24 * 60
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 RELATIVE = re.compile(
     rf"\b(yesterday|today|tomorrow|{'|'.join(WEEKDAYS)})\b|昨天|今天|明天|昨日|今日|明日", re.IGNORECASE
 )

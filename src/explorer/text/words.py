@@ -44,6 +44,8 @@ STOP_PAIRS = frozenset(
     我们 你们 他们 一个 一些
     """.split()  # noqa: SIM905 - the same
 )
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+"""The names of the days of a week, in the order in which `date.weekday()` counts them."""
 MIN_STEM_CHARS = 3
 ENDINGS = (("ies", "y"), ("'s", ""), ("sses", "ss"), ("s", ""))
 """The commonest endings of English words, and what replaces them."""

@@ -20,9 +20,9 @@ from explorer.reports.verify.plain import spaced
 from explorer.reports.verify.polarity import NEGATION, polarity
 from explorer.reports.verify.shortened import is_shortened
 from explorer.reports.verify.terms import key, terms_of
-from explorer.text.calendar_dates import MONTHS, WEEKDAYS
+from explorer.text.calendar_dates import MONTHS
 from explorer.text.languages import language_of
-from explorer.text.words import CJK_LETTER
+from explorer.text.words import CJK_LETTER, WEEKDAYS
 
 LEAST_SHARED = 0.5
 LEAST_ALIKE = 0.6

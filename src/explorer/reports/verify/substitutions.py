@@ -13,8 +13,8 @@ from explorer.reports.verify.context import OTHER, Conflict
 from explorer.reports.verify.numerals import MEASURES, SCALES, SMALL_NUMBERS
 from explorer.reports.verify.passages import COMPARISON, Passages
 from explorer.reports.verify.terms import TERM, term_key
-from explorer.text.calendar_dates import MONTHS, WEEKDAYS
-from explorer.text.words import CJK_LETTER
+from explorer.text.calendar_dates import MONTHS
+from explorer.text.words import CJK_LETTER, WEEKDAYS
 
 MAX_CHARS = 700
 LEAST_SAME = 3
