@@ -198,18 +198,18 @@ def http_client(
         trust_env=False,
         mounts={"all://": tunnel} if tunnel else None,
     )
-    _bound_interim_answers(client, partial(_bounded_session, endpoint, options.bounds, limits, context))
+    _use_session(client, partial(_open_session, endpoint, options.bounds, limits, context))
     return client
 
 
-def _bounded_session(endpoint: Endpoint, bounds: ReplyBounds, limits: httpx2.Limits, context: ssl.SSLContext) -> object:
-    from explorer.llm.interim_answers import bounded_session  # noqa: PLC0415 - aiohttp is slow to import
+def _open_session(endpoint: Endpoint, bounds: ReplyBounds, limits: httpx2.Limits, context: ssl.SSLContext) -> object:
+    from explorer.llm.aiohttp_session import open_session  # noqa: PLC0415 - aiohttp is slow to import
 
-    return bounded_session(endpoint, bounds, limits, context)
+    return open_session(endpoint, bounds, limits, context)
 
 
-def _bound_interim_answers(client: httpx2.AsyncClient, session: Callable[[], object]) -> None:
-    """Have the SDK's transport make its connections with our session; one that takes none stays as it is."""
+def _use_session(client: httpx2.AsyncClient, session: Callable[[], object]) -> None:
+    """Make the SDK's transport connect with our session; one that takes none stays as it is."""
     transport = getattr(client, "_transport", None)
     if getattr(transport, "client", transport) is None:
         setattr(transport, "client", session)  # noqa: B010 - of a class that the SDK does not publish

@@ -1,6 +1,7 @@
-"""Sessions of aiohttp for servers that break the rules of HTTP.
+"""The session of aiohttp that model servers are asked through, guarded against two faults of servers.
 
-One may send interim answers (1xx) without end; another promises to keep a connection, and closes it after each stream.
+One sends interim answers (1xx) without end: they are counted. Another promises to keep a connection and closes it after
+the reply: its connections are not used a second time.
 """
 
 import ssl
@@ -17,8 +18,8 @@ SWITCHING = 101
 """The one status of them that is an answer."""
 
 
-class _Counted:
-    """Stands before an object, whose attributes it has."""
+class _Wrapper:
+    """Passes every attribute of an object on, for subclasses that replace one of them."""
 
     def __init__(self, inner: Any) -> None:  # noqa: ANN401 - whatever aiohttp has there
         self._inner = inner
@@ -27,7 +28,7 @@ class _Counted:
         return getattr(self._inner, name)
 
 
-class _CountedAnswers(_Counted):
+class _CountedAnswers(_Wrapper):
     """A connection's protocol that counts the interim answers to one request."""
 
     def __init__(self, inner: Any, endpoint: Endpoint, most: int) -> None:  # noqa: ANN401 - as above
@@ -48,27 +49,27 @@ class _CountedAnswers(_Counted):
         return head
 
 
-class _CountedConnection(_Counted):
-    """A connection whose protocol counts."""
+class _CountedConnection(_Wrapper):
+    """A connection whose protocol counts the interim answers."""
 
     def __init__(self, inner: Connection, endpoint: Endpoint, most: int) -> None:
         super().__init__(inner)
         self.protocol = _CountedAnswers(inner.protocol, endpoint, most)
 
 
-def bounded_session(
+def open_session(
     endpoint: Endpoint, bounds: ReplyBounds, limits: httpx2.Limits, context: ssl.SSLContext
 ) -> aiohttp.ClientSession:
-    """Return a session as the SDKs make theirs, whose requests end after `bounds.interim_answers`.
+    """Return a session as the SDKs make theirs; more than `bounds.interim_answers` before a reply end its request.
 
-    Once a server without TLS has closed a connection that a request was on its way through, no connection to it is used
-    twice: a new one costs next to nothing there. With TLS it costs a handshake, and a failure now and then costs less.
+    Once a server without TLS has closed a connection while a request was on its way, no connection to it is used twice:
+    a new one costs next to nothing there. With TLS a new one costs a handshake, and a rare failure costs less.
     """
     keeps_connections = True
     is_cheap = endpoint.base_url.startswith("http://")
 
-    class BoundedResponse(aiohttp.ClientResponse):
-        """A response whose head is waited for, but not for ever."""
+    class GuardedResponse(aiohttp.ClientResponse):
+        """A response that counts the interim answers before its head, and closes a connection that is not kept."""
 
         async def start(self, connection: Connection) -> aiohttp.ClientResponse:
             """Read heads until one is an answer."""
@@ -86,4 +87,4 @@ def bounded_session(
     connector = aiohttp.TCPConnector(
         keepalive_timeout=limits.keepalive_expiry, ssl=context, limit=limits.max_connections or 0
     )
-    return aiohttp.ClientSession(connector=connector, response_class=BoundedResponse)
+    return aiohttp.ClientSession(connector=connector, response_class=GuardedResponse)
