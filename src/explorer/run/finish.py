@@ -26,6 +26,7 @@ from explorer.reports.verify.claims import (
 )
 from explorer.reports.verify.results import draft_of, text_reader, write_results
 from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
+from explorer.run.open_questions import open_questions
 from explorer.run.outcome import (
     Outcome,
     count_lookups,
@@ -39,65 +40,18 @@ from explorer.run.outcome import (
 from explorer.schema.errors import NO_DATA, ToolError
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, AnyEvent, PathMoved, RunFinished, Status
 from explorer.schema.messages import Results
-from explorer.schema.plan import QuestionFacts, QuestionProgress
 from explorer.schema.reasons import EndCause, EndReason, ErrorCode, NoteReason
 from explorer.text import rendering
-from explorer.text.citations import CITATION, with_source_ids
+from explorer.text.citations import with_source_ids
 from explorer.text.frontmatter import with_frontmatter, without_frontmatter
 from explorer.text.languages import UNKNOWN, language_of
 from explorer.text.rendering import own
-from explorer.text.sanitize import single_line
 from explorer.text.words import phrases_in
 from explorer.workspace.access import DRAFT, REPORT
 from explorer.workspace.workspace import Workspace, sha256
 
 if TYPE_CHECKING:  # the check is slow to import, and nothing needs it before there is a report
     from explorer.reports.verify.check import CitationCheck
-
-HEADING = {"en": "What stayed open", "zh": "尚未解决的问题"}
-STATES = {
-    "en": {QuestionProgress.CONTRADICTED: "sources contradict each other", QuestionProgress.PLANNED: "not looked up"},
-    "zh": {
-        QuestionProgress.CONTRADICTED: "来源互相矛盾",
-        QuestionProgress.PLANNED: "未查找",
-        QuestionProgress.OPEN: "未解决",
-        QuestionProgress.LOOKED_UP: "已查找，未评估",
-        QuestionProgress.AT_WORK: "查找被中断",
-    },
-}
-SETTLES = {"en": "What would settle it: {words}", "zh": "如何解决：{words}"}
-INTERRUPTED = "its lookup was cut off"
-NOT_ASSESSED = "looked up, and not assessed"
-
-
-def still_open(run_state: RunState, language: str) -> str:
-    """Return the section, as markdown; empty where there is no plan, or all of it is answered.
-
-    Only what was assessed counts as answered. Without assessments, what was looked up is left to the report itself.
-
-    Args:
-        run_state: The run.
-        language: The language of its fixed words: `en` or `zh`.
-    """
-    has_assessments = bool(run_state.plan.assessed)
-    seen = {QuestionProgress.LOOKED_UP} if not has_assessments else set[QuestionProgress]()
-    shown = [one for one in run_state.plan.unanswered if one.progress not in seen]
-    if not shown:
-        return ""
-    return "\n".join(["", f"## {HEADING[language]}", "", *(_line(one, language) for one in shown), ""])
-
-
-def _line(one: QuestionFacts, language: str) -> str:
-    english = {QuestionProgress.AT_WORK: INTERRUPTED, QuestionProgress.LOOKED_UP: NOT_ASSESSED}
-    state = STATES[language].get(one.progress) or english.get(one.progress, one.progress.value)
-    settles = f". {SETTLES[language].format(words=_plain(one.would_settle))}" if one.would_settle.strip() else ""
-    return f"- {_plain(one.question.question)} ({state}){settles}"
-
-
-def _plain(text: str) -> str:
-    """Return a text without citations, which belong to what the report says."""
-    return single_line(CITATION.sub("", text)).strip()
-
 
 MAX_ANSWER_CHARS = 1_000_000
 """Limit for the words that answer a follow-up."""
@@ -249,7 +203,7 @@ def _written(
     """Write report.md and what a check of it found."""
     run_state, workspace = context.run_state, context.workspace
     words = phrases_in(report_options.language, question_of(run_state))
-    text = report_options.amend(text) + still_open(run_state, words)
+    text = report_options.amend(text) + open_questions(run_state, words)
     links = [link.source for link in further_links(run_state)]
     rendered = render(text, run_state.sources, words, workspace.exists, links)
     rendered = replace(rendered, text=rendered.text + report_options.since)
