@@ -1,5 +1,6 @@
 """Every way a run can end, as scripts for a model server on loopback and services that answer, refuse or are down."""
 
+import json
 import os
 import signal
 import time
@@ -18,6 +19,8 @@ SHORT = "The bridge is 412 metres tall. [S1]\n"
 FINISH = Reply(calls=[("finish_exploration", {"summary": "Done."})])
 FOUND_NOTHING = Reply(calls=[("finish_exploration", {"summary": "Nothing.", "nothing_found": True})])
 Roles = Mapping[str, Sequence[Reply]]
+
+NO_CREDIT = json.dumps({"error": {"message": "This request requires more credits."}})
 
 
 @dataclass(frozen=True)
@@ -213,6 +216,7 @@ SITUATIONS = (
         variables={"OPENAI_API_KEY": "sk-of-nobody"},
     ),
     Situation("A server that needs a key", {"orchestrator": [Reply(error="bad_key", status=401)]}),
+    Situation("An account without credit", {"orchestrator": [Reply(status=402, body=NO_CREDIT)]}),
     Situation("A model that is not there", {"orchestrator": [Reply(error="no_model", status=404)]}),
     Situation("A model server that is down", variables={"OPENAI_BASE_URL": f"{NOWHERE}/v1"}),
     Situation("Offline, with no network", words=("--model", "offline"), has_file=False),

@@ -231,16 +231,22 @@ def said(message: str, **fields: object) -> str:
 REGION = said("Country, region, or territory not supported", code="unsupported_country_region_territory")
 UNKNOWN_FIELD = json.dumps({"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]})
 BAD_KEY_OF_GOOGLE = json.dumps([{"error": {"code": 400, "message": "API key not valid."}}])
+OTHER_MODEL = (
+    "You exceeded your current quota. * Quota exceeded for metric: free_tier_requests, limit: 0\nPlease retry in 20s."
+)
 REJECTED, UNKNOWN_MODEL = ModelFault.REJECTED, ModelFault.UNKNOWN_MODEL
+UNSUPPORTED, CREDENTIALS = ModelFault.UNSUPPORTED, ModelFault.CREDENTIALS
 REFUSED = (
-    (500, said("tools param requires --jinja flag"), REJECTED, "llama-server --jinja"),
-    (400, said('"auto" tool choice requires --enable-auto-tool-choice'), REJECTED, "--tool-call-parser"),
+    (500, said("tools param requires --jinja flag"), UNSUPPORTED, "llama-server --jinja"),
+    (400, said('"auto" tool choice requires --enable-auto-tool-choice'), UNSUPPORTED, "--tool-call-parser"),
     (404, said('model "x" not found, try pulling it first'), UNKNOWN_MODEL, "ollama pull"),
-    (400, said("llama3 does not support tools"), REJECTED, "ollama show"),
-    (429, said("You exceeded your current quota", code="insufficient_quota"), REJECTED, "add credit"),
-    (402, said("This request requires more credits"), REJECTED, "add credit"),
-    (403, REGION, REJECTED, "another provider"),
-    (404, said("Your organization must be verified to stream this model."), REJECTED, "organization/general"),
+    (400, said("llama3 does not support tools"), UNSUPPORTED, "ollama show"),
+    (429, said("You exceeded your current quota", code="insufficient_quota"), CREDENTIALS, "add credit"),
+    (402, said("This request requires more credits"), CREDENTIALS, "add credit"),
+    (402, said("No."), CREDENTIALS, "add credit"),
+    (429, said(OTHER_MODEL), CREDENTIALS, "another provider"),
+    (403, REGION, UNSUPPORTED, "another provider"),
+    (404, said("Your organization must be verified to stream this model."), UNSUPPORTED, "organization/general"),
     (404, said("No endpoints found for x"), UNKNOWN_MODEL, "explorer models"),
     (422, UNKNOWN_FIELD, REJECTED, ""),
     (400, BAD_KEY_OF_GOOGLE, REJECTED, ""),

@@ -1,3 +1,4 @@
+import json
 from typing import get_args
 
 import httpx2
@@ -10,6 +11,13 @@ from explorer.llm.options import Endpoint
 from explorer.schema.errors import ModelFault
 
 PLACE = Endpoint("Someone", "https://user:word@example.com/v1", "SOME_KEY", "SOME_URL", SecretStr("secret-key"))
+
+PER_MINUTE = (
+    "You exceeded your current quota, please check your plan and billing details. For more information on this error, "
+    "head to: https://ai.google.dev/gemini-api/docs/rate-limits.\n* Quota exceeded for metric: "
+    "generativelanguage.googleapis.com/generate_content_free_tier_requests, limit: 10\nPlease retry in 20.04466179s."
+)
+"""What Google's servers say when a limit per minute is reached."""
 
 
 def test_every_error_type_of_the_sdk_is_known() -> None:
@@ -32,8 +40,11 @@ def test_every_error_type_of_the_sdk_is_known() -> None:
             ModelFault.CONTEXT_EXCEEDED,
         ),
         (429, '{"error": {"message": "prompt is too long for your tokens per minute"}}', ModelFault.RATE_LIMITED),
-        (429, '{"error": {"code": "insufficient_quota", "message": "pay"}}', ModelFault.REJECTED),
-        (400, '{"error": {"type": "billing_error", "message": "balance too low"}}', ModelFault.REJECTED),
+        (429, '{"error": {"code": "insufficient_quota", "message": "pay"}}', ModelFault.CREDENTIALS),
+        (400, '{"error": {"type": "billing_error", "message": "balance too low"}}', ModelFault.CREDENTIALS),
+        (402, '{"error": {"message": "Insufficient Balance"}}', ModelFault.CREDENTIALS),
+        (200, '{"error": {"code": 402, "message": "no"}}', ModelFault.CREDENTIALS),
+        (429, json.dumps([{"error": {"code": 429, "message": PER_MINUTE}}]), ModelFault.RATE_LIMITED),
         (400, '{"error": {"code": "invalid_api_key", "message": "x"}}', ModelFault.CREDENTIALS),
         (404, '{"error": {"message": "model \\"x\\" not found", "type": "api_error"}}', ModelFault.UNKNOWN_MODEL),
         (400, '{"error": {"code": "model_not_found", "message": "x"}}', ModelFault.UNKNOWN_MODEL),
@@ -58,6 +69,22 @@ def test_every_error_type_of_the_sdk_is_known() -> None:
 def test_errors_are_sorted_by_status_and_body(status: int, body: str, fault: ModelFault) -> None:
     """Each vendor's way of saying a thing leads to the same fault."""
     assert read_refusal(httpx2.Response(status, text=body)).fault is fault
+
+
+def test_a_limit_per_minute_says_when_to_ask_again() -> None:
+    """Google's answer has the words of an empty account, and no header."""
+    refusal = read_refusal(httpx2.Response(429, text=json.dumps([{"error": {"code": 429, "message": PER_MINUTE}}])))
+    assert refusal.retry_after_s == pytest.approx(20.04466179)
+    assert refusal.cure is None
+
+
+def test_a_refusal_for_lack_of_credit_keeps_the_words_of_the_server() -> None:
+    """It is about the account: the key is right, so it is not called refused."""
+    refused = model_error(Refusal(400, message="Your credit balance is too low."), PLACE)
+    assert refused.message.endswith(
+        "refused the request for lack of credit (status 400): Your credit balance is too low."
+    )
+    assert (refused.exit_code, refused.hint.partition(",")[0]) == (4, "add credit to the provider's account")
 
 
 def test_a_refused_key_is_never_quoted() -> None:

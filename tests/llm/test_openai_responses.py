@@ -148,7 +148,7 @@ def test_an_item_that_never_ends() -> None:
         ("server_error", ModelFault.OVERLOADED),
         ("server_is_overloaded", ModelFault.OVERLOADED),
         ("slow_down", ModelFault.OVERLOADED),
-        ("insufficient_quota", ModelFault.REJECTED),
+        ("insufficient_quota", ModelFault.CREDENTIALS),
         ("invalid_prompt", ModelFault.REJECTED),
         ("invalid_encrypted_content", ModelFault.STALE_REASONING),
         ("bio_policy", ModelFault.REJECTED),

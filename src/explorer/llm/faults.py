@@ -11,7 +11,17 @@ from urllib.parse import quote
 
 import httpx2
 
-from explorer.llm.hints import Cure, cure_of, foreign_key_hint, is_web_page, network_hint, page_title, url_hint
+from explorer.llm.hints import (
+    NO_CREDIT,
+    Cure,
+    cure_of,
+    foreign_key_hint,
+    is_web_page,
+    network_hint,
+    page_title,
+    says_when,
+    url_hint,
+)
 from explorer.llm.options import Endpoint, public_url
 from explorer.llm.wire_json import as_object, as_objects, as_text, repair_text
 from explorer.network.client_options import PROXY_LOGIN_REQUIRED, login_problem
@@ -31,7 +41,7 @@ DETAIL_CHARS = 4_000
 KINDS: Mapping[str, ModelFault] = {
     "invalid_request_error": ModelFault.REJECTED,
     "authentication_error": ModelFault.CREDENTIALS,
-    "billing_error": ModelFault.REJECTED,
+    "billing_error": ModelFault.CREDENTIALS,
     "permission_error": ModelFault.CREDENTIALS,
     "not_found_error": ModelFault.UNKNOWN_MODEL,
     "request_too_large": ModelFault.CONTEXT_EXCEEDED,
@@ -46,7 +56,7 @@ KINDS: Mapping[str, ModelFault] = {
     "rate_limit_exceeded": ModelFault.RATE_LIMITED,
     "model_not_found": ModelFault.UNKNOWN_MODEL,
     "invalid_api_key": ModelFault.CREDENTIALS,
-    "insufficient_quota": ModelFault.REJECTED,
+    "insufficient_quota": ModelFault.CREDENTIALS,
     "server_is_overloaded": ModelFault.OVERLOADED,
     "service_unavailable_error": ModelFault.OVERLOADED,
     "slow_down": ModelFault.OVERLOADED,
@@ -114,7 +124,7 @@ class Refusal:
     @property
     def cure(self) -> Cure | None:
         """What fixes it; None where its text is not known."""
-        return cure_of(f"{self.code} {self.message}", self.status)
+        return cure_of(f"{self.kind} {self.code} {self.message}", self._effective_status)
 
     @property
     def fault(self) -> ModelFault:
@@ -163,11 +173,15 @@ def read_refusal(response: httpx2.Response) -> Refusal:
         kind=refusal.kind,
         code=refusal.code,
         message=refusal.message or words_of_page(text),
-        retry_after_s=retry_after(response.headers),
+        retry_after_s=_first_known(retry_after(response.headers), says_when(refusal.message)),
         url=_asked_url(response),
         detail=text[:DETAIL_CHARS],
         page=page_title(text) if is_web_page(response.headers.get("content-type", ""), text) else None,
     )
+
+
+def _first_known(*seconds: float | None) -> float | None:
+    return next((one for one in seconds if one is not None), None)
 
 
 def _asked_url(response: httpx2.Response) -> str:
@@ -238,10 +252,9 @@ def _described(refusal: Refusal, endpoint: Endpoint) -> ModelError:
         words = f": {redact(refusal.message, endpoint)}" if refusal.message else ""
         message = f"{endpoint} has nothing at {refusal.url}{status}{words}"
         return ModelError(fault, message, hint=url_hint(endpoint))
-    needs_key = fault is ModelFault.CREDENTIALS and not endpoint.secret.get_secret_value().strip()
-    message = f"{endpoint} {_NEEDS_KEY if needs_key else _VERBS[fault]}{status}"
+    message = f"{endpoint} {_verb(refusal, endpoint)}{status}"
     # Servers quote the key they refuse, so their text about it is left out.
-    if fault is not ModelFault.CREDENTIALS and refusal.message:
+    if (fault is not ModelFault.CREDENTIALS or refusal.cure is NO_CREDIT) and refusal.message:
         message += f": {redact(refusal.message, endpoint)}"
     return ModelError(fault, message, hint=_hint(fault, endpoint, refusal))
 
@@ -303,10 +316,18 @@ _VERBS: Mapping[ModelFault, str] = {
     ModelFault.UNKNOWN_MODEL: "does not know the model",
     ModelFault.OVERSIZED: "sent more than is read",
     ModelFault.STALE_REASONING: "refused reasoning of an earlier turn",
+    ModelFault.UNSUPPORTED: "rejected the request",
     ModelFault.REJECTED: "rejected the request",
 }
 
-_NEEDS_KEY = "needs a key, and none is set"
+
+def _verb(refusal: Refusal, endpoint: Endpoint) -> str:
+    if refusal.cure is NO_CREDIT:
+        return "refused the request for lack of credit"
+    is_without_key = not endpoint.secret.get_secret_value().strip()
+    if refusal.fault is ModelFault.CREDENTIALS and is_without_key:
+        return "needs a key, and none is set"
+    return _VERBS[refusal.fault]
 
 
 def _hint(fault: ModelFault, endpoint: Endpoint, refusal: Refusal) -> str:

@@ -25,10 +25,21 @@ class Cure:
     says: str
     """A pattern of the server's text."""
     hint: str
-    fault: ModelFault = ModelFault.REJECTED
-    """The fault, whatever its status: some are sent as 500, and asking again would not help."""
+    fault: ModelFault = ModelFault.UNSUPPORTED
+    """The fault, whatever its status: some are sent as 500, and asking again would not help. None is `REJECTED`, which
+    ends the run: these are fixed by the user, and the run then continues."""
 
 
+PAYMENT_REQUIRED, TOO_MANY_REQUESTS = 402, 429
+_ABOUT_MONEY = re.compile("quota|credit|balance|billing", re.IGNORECASE)
+_RETRY_IN = re.compile(r"\bretry in (\d+(?:\.\d+)?) ?s\b", re.IGNORECASE)
+_NOTHING_ALLOWED = re.compile(r"\blimit: 0\b")
+NO_CREDIT = Cure(
+    "insufficient_quota|billing_error|exceeded your current quota|credit balance is too low|"
+    "insufficient (credits|balance)|requires more credits|payment required",
+    "add credit to the provider's account, or take another provider: explorer models",
+    ModelFault.CREDENTIALS,
+)
 CURES = (
     Cure("--jinja", "start the server with its chat template: llama-server --jinja -m MODEL.gguf"),
     Cure(
@@ -56,20 +67,28 @@ CURES = (
         "take a model that this key may use: explorer models",
         ModelFault.UNKNOWN_MODEL,
     ),
-    Cure(
-        "insufficient_quota|exceeded your current quota|credit balance is too low|insufficient (credits|balance)|"
-        "requires more credits|payment required",
-        "add credit to the provider's account, or take another provider: explorer models",
-    ),
+    NO_CREDIT,
 )
 """The first match wins; each text is one of a vendor's own server (see `tests/vendor_rules`)."""
 
 
 def cure_of(refusal_text: str, status: int) -> Cure | None:
-    """Return what fixes a refusal; None where its text is not known."""
-    if status == 429 and not re.search(r"quota|credit|balance", refusal_text, re.IGNORECASE):  # noqa: PLR2004
+    """Return what fixes a refusal; None where its text is not known, and where waiting fixes it."""
+    if status == PAYMENT_REQUIRED:
+        return NO_CREDIT
+    if status == TOO_MANY_REQUESTS and (says_when(refusal_text) is not None or not _ABOUT_MONEY.search(refusal_text)):
         return None
     return next((cure for cure in CURES if re.search(cure.says, refusal_text, re.IGNORECASE)), None)
+
+
+def says_when(refusal_text: str) -> float | None:
+    """Return the seconds after which a refusal invites to retry; None where it names none, or a limit of 0.
+
+    Google's limit per minute has the words of an empty account: "You exceeded your current quota, please check your
+    plan and billing details. ... Please retry in 20.04s." (googleapis/python-genai, continuedev/continue #10062).
+    """
+    found = _RETRY_IN.search(refusal_text)
+    return float(found[1]) if found and not _NOTHING_ALLOWED.search(refusal_text) else None
 
 
 def foreign_key_hint(key: str, key_setting: str) -> str:
