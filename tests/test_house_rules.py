@@ -265,7 +265,7 @@ def test_html_is_read_where_it_is_confined() -> None:
 
 VIOLATIONS = {
     "imports point down": ("schema/errors.py", "from explorer.cli import app"),
-    "only the command line and the run know the settings": (
+    "no package below the run knows the settings": (
         "workspace/workspace.py",
         "from explorer.schema import settings",
     ),
