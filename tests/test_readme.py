@@ -259,6 +259,19 @@ def test_a_question_can_be_followed_in_twenty_files() -> None:
     assert [name for name, _ in rows if not (ROOT / "src" / "explorer" / name).is_file()] == []
 
 
+def test_each_package_has_a_place_in_the_reading_order() -> None:
+    """docs/architecture.md names every package, in the order or in the table, and every file of both is there."""
+    engine = ROOT / "src" / "explorer"
+    text = _page("docs/architecture.md").partition("## A reading order")[2].partition("## Terms")[0]
+    order, _, table = text.partition("| Package |")
+    rows = re.findall(r"^\| `(\w+)/` \| .+ \| (.+) \|$", table, re.MULTILINE)
+    paths = [f"{package}/{name}" for package, files in rows for name in re.findall(r"`([\w/]+\.py)`", files)]
+    paths += re.findall(r"`(\w+/\w+\.py)`", order)
+    assert [path for path in paths if not (engine / path).is_file()] == []
+    packages = {path.parent.name for path in engine.glob("*/__init__.py")}
+    assert {path.partition("/")[0] for path in paths} == packages
+
+
 def test_changelog_entries_are_short() -> None:
     """No entry is longer than 25 words."""
     entries = re.findall(r"^- (.+)$", _page("CHANGELOG.md"), re.MULTILINE)
