@@ -22,6 +22,7 @@ PLAN = """# Plan: which machine boots again?
 For: a reader of the day's news. Form: two sentences.
 - [ ] What boots -> searcher
 """
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "prompts.md"
 MAX_SHOWN = 1_500
 FOUND = "# What boots\n\nA minicomputer boots from paper tape again [S31].\n"
 REPORT = "# What boots\n\nA minicomputer boots from paper tape again [S31]. It rose by 99 % [S31].\n"
@@ -147,11 +148,20 @@ def seen_by(role: Role, requests: Sequence[Request]) -> str:
     return re.sub(r"(Left for all agents of the run:) \d+ turns, \d+ minutes", r"\1 # turns, # minutes", page)
 
 
+def sizes(role: Role, requests: Sequence[Request]) -> tuple[int, int]:
+    """The bytes of a role's prompt, and those of its tools."""
+    tools = next(one.tools for one in requests if one.role == role.name)
+    return len(role.prompt.encode()), sum(len(tool.model_dump_json().encode()) for tool in tools)
+
+
 async def test_what_each_role_sees_is_known(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """Tools, first message, notes, results and errors of each role, in a run that follows the prompts."""
+    """Tools, first message, notes, results, errors and sizes of each role, in a run that follows the prompts."""
     requests = await requests_of(tmp_path)
+    rows = re.findall(r"^\| (\w+) \| ([\d,]+) \| ([\d,]+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    documented = {name: [int(size.replace(",", "")) for size in both] for name, *both in rows}
     for role in ROLES.values():
         compare_with_golden(request, f"seen_by_{role.name}.md", seen_by(role, requests))
+        assert documented[role.name] == pytest.approx(sizes(role, requests), abs=100)
 
 
 @pytest.mark.parametrize("role", ROLES.values(), ids=ROLES)
