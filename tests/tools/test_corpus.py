@@ -44,10 +44,11 @@ async def test_a_search(corpus: Corpus) -> None:
         f"1. [S1] On tides ({DAY})",
         "   file:tide.pdf | page 2 of 3 | offset 17",
         "   [page 2] The tide rose by 3.4 metres.",
-        "Not searched: 1 not text, HTML, PDF, Word, PowerPoint, Excel or EPUB (image.png)",
+        "Not searched: not text, HTML, PDF, Word, PowerPoint, Excel or EPUB: image.png",
     ]
     hit = {"source": "S1", "title": "On tides", "path": "tide.pdf", "offset": 17}
-    assert result.metadata == {"sources": ["S1"], "shown": 1, "unit": "document", "hits": [hit]}
+    missing = {"not_searched": "not text, HTML, PDF, Word, PowerPoint, Excel or EPUB: image.png"}
+    assert result.metadata == {"sources": ["S1"], "shown": 1, "unit": "document", "hits": [hit], **missing}
 
 
 async def test_one_id_for_a_document(corpus: Corpus) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import Wish
-from explorer.offline.reading import ListedHit, ReadPage, harmless, listed_hits, page_read
+from explorer.offline.reading import ListedHit, ReadPage, harmless, listed_hits, not_searched, page_read
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer
 from explorer.offline.sections import NoteQuote, document_section, quote, short_reason, slug, unknown
 from explorer.offline.text import (
@@ -189,6 +189,8 @@ class FolderFindings:
 
     documents: list[ReadDocument] = field(default_factory=list[ReadDocument])
     gaps: list[str] = field(default_factory=list[str])
+    not_searched: str = ""
+    """The files that were left out, and why."""
 
 
 def search_folder(state: ScriptState, wish: Wish) -> Generator[Step, Sequence[ToolAnswer], FolderFindings]:
@@ -216,6 +218,7 @@ def _hits(
     if answer.is_error:
         found.gaps.append(phrases("folder_failed", why=short_reason(answer.text)))
         return []
+    found.not_searched = not_searched(answer)
     return listed_hits(answer)
 
 

@@ -28,6 +28,7 @@ GERMAN: dict[str, str] = {
     "lines_cut": "Sehr lange Zeilen von „{title}“ wurden nur zum Teil gelesen",
     "folder_failed": "Der Ordner konnte nicht durchsucht werden: {why}",
     "folder_nothing": "Kein Dokument des Ordners sagt etwas dazu",
+    "not_searched": "Im Ordner nicht durchsucht: {files}",
     "flagged": "„{title}“ ist gekennzeichnet: {flags}",
     "list_failed": "Die Liste der Beiträge konnte nicht gelesen werden: {why}",
     "search_failed": "Die Suche nach „{words}“ schlug fehl: {why}",

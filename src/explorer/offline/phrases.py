@@ -54,6 +54,7 @@ PHRASES: dict[str, tuple[str, str]] = {
     "lines_cut": ("Very long lines of “{title}” were read in part", "“{title}”中过长的行只读取了一部分"),
     "folder_failed": ("The folder could not be searched: {why}", "无法搜索文件夹：{why}"),
     "folder_nothing": ("No document of the folder says anything about it", "文件夹中没有相关内容"),
+    "not_searched": ("Not searched in the folder: {files}", "文件夹中未搜索：{files}"),
     "flagged": ("“{title}” is marked {flags}", "“{title}”带有标记：{flags}"),
     "list_failed": ("The list of stories could not be read: {why}", "未能读取帖子列表：{why}"),
     "search_failed": ("The search for “{words}” failed: {why}", "搜索“{words}”失败：{why}"),

@@ -115,6 +115,7 @@ class _HitData(_Read):
 
 class _HitsData(_Read):
     hits: list[_HitData] = []
+    not_searched: str = ""
 
 
 class HelperReply(_Read):
@@ -287,7 +288,7 @@ def page_read(answer: ToolAnswer) -> ReadPage | None:
 def listed_hits(answer: ToolAnswer) -> list[ListedHit]:
     """Return the results of a search in the web or in the user's folder, each address or document once."""
     body, found = body_of(answer), dict[str, ListedHit]()
-    for one in _hits(answer.data):
+    for one in _hits_data(answer.data).hits:
         if one.path or ADDRESS.fullmatch(one.url):
             snippet = body[one.line].strip() if 0 <= one.line < len(body) else ""
             hit = ListedHit(one.source, harmless(one.title), one.url, snippet, one.path, one.offset)
@@ -295,11 +296,16 @@ def listed_hits(answer: ToolAnswer) -> list[ListedHit]:
     return list(found.values())
 
 
-def _hits(data: JsonObject) -> list[_HitData]:
+def not_searched(answer: ToolAnswer) -> str:
+    """Return which files of the user's folder a search left out, and why; empty when there are none."""
+    return harmless(_hits_data(answer.data).not_searched)
+
+
+def _hits_data(data: JsonObject) -> _HitsData:
     try:
-        return _HitsData.model_validate(data).hits
+        return _HitsData.model_validate(data)
     except ValidationError:
-        return []
+        return _HitsData()
 
 
 def reply_in(data: JsonObject) -> HelperReply:

@@ -66,7 +66,9 @@ def _in_folder_first(state: ScriptState, wish: Wish, folder: str) -> Script:
     found = yield from search_folder(state, wish)
     passages = passages_about(found.documents, wish.question, follows_names=True)
     if not passages and not state.is_hurried:
-        return (yield from search_web(state, wish, folder, [*found.gaps, phrases("folder_nothing")]))
+        gaps = [*found.gaps, phrases("folder_nothing")]
+        gaps += [phrases("not_searched", files=found.not_searched)] if found.not_searched else []
+        return (yield from search_web(state, wish, folder, gaps))
     return (yield from keep(sections_of(passages, phrases), found.gaps, folder, phrases))
 
 

@@ -101,6 +101,8 @@ class SearchCorpusTool(_CorpusTool[SearchCorpusArguments]):
             for source, hit in zip(sources, found.hits, strict=True)
         ]
         metadata = {**shown(len(hits), "document", "documents"), "hits": hits}
+        if missing:
+            metadata["not_searched"] = single_line(missing, TOLD_CHARS)
         return ToolResult(success=True, content=content, metadata=metadata)
 
 

@@ -45,7 +45,7 @@ def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
         looking.SPECIAL: 1,
         looking.BAD_NAME: 1,
     }
-    assert "1 too big (big.txt)" in listing.skipped.described
+    assert "larger than 32 MB: big.txt" in listing.skipped.described
     assert "hidden" not in listing.skipped.described
 
 

@@ -121,7 +121,7 @@ async def test_html_and_other_encodings(tmp_path: Path) -> None:
         assert await paths(corpus, "灯塔") == ["gb.txt"]
         assert await paths(corpus, "cote eclaire") == ["west.txt"]
         assert (
-            "1 not text, HTML, PDF, Word, PowerPoint, Excel or EPUB (image.bin)"
+            "not text, HTML, PDF, Word, PowerPoint, Excel or EPUB: image.bin"
             in (await corpus.overview()).skipped.described
         )
 
@@ -232,6 +232,17 @@ async def test_cancelled_indexing_keeps_what_it_has(notes: Path) -> None:
     assert len(first.asked) == 2
     assert len(second.asked) == 2
     assert [(one.done, one.total) for one in seen] == [(0, 2), (1, 2), (2, 2)]
+
+
+async def test_what_is_not_searched_is_said_after_each_indexing(notes: Path) -> None:
+    """People are told, in the first run and in later ones, and not only the model."""
+    write(notes, {f"log{number}.md": "x " * 5_000 for number in range(5)})
+    for _ in range(2):
+        seen: list[Progress] = []
+        async with opened(notes, bounds=FolderLimits(file_bytes=5_000), on_progress=seen.append) as corpus:
+            await corpus.overview()
+        words = "larger than 32 MB: log0.md, log1.md, log2.md, ... (5 in all)"
+        assert seen[-1].words == f"not searched in the folder: {words}"
 
 
 async def test_many_ask_at_once_and_it_is_indexed_once(notes: Path) -> None:

@@ -1,5 +1,6 @@
 """Whole runs without any service and without a model, over a folder and over files of the user's."""
 
+import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -105,10 +106,12 @@ async def test_the_workspace_in_the_folder_is_no_source(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_a_folder_that_says_nothing(tmp_path: Path) -> None:
-    """Where neither folder nor web can answer, the report says that of both."""
+    """Where neither folder nor web can answer, the report says that of both, and which files were not searched."""
     folder = write(tmp_path / "notes", NOTES)
+    (folder / os.fsdecode(b"caf\xe9.txt")).write_text("Zeppelins hum because of their engines.")
     result = await start("Why do zeppelins hum?", settings_for(tmp_path, corpus=folder))
     assert "No document of the folder says anything about it" in result.report_text
+    assert "- Not searched in the folder: names that are not UTF-8: caf?.txt." in result.report_text
     assert "The web could not be searched" in result.report_text
 
 

@@ -25,7 +25,7 @@ PACKAGES = "folders of software packages"
 LINK = "links"
 SPECIAL = "neither files nor folders"
 EMPTY = "empty"
-TOO_BIG = "too big"
+TOO_BIG = f"larger than {MAX_FILE_BYTES // 2**20} MB"
 RUNS = "explorer's own runs and reports"
 READ_FILES = "text, HTML, PDF, Word, PowerPoint, Excel or EPUB"
 """What a file may be."""
@@ -79,7 +79,7 @@ class Skipped:
     def described(self) -> str:
         """The files and folders that the user should know are missing, on one line; empty when there are none."""
         return "; ".join(
-            f"{count} {reason} ({', '.join(self.examples[reason])}{', ...' if count > EXAMPLES else ''})"
+            f"{reason}: {', '.join(self.examples[reason])}{f', ... ({count} in all)' if count > EXAMPLES else ''}"
             for reason, count in self.counts.items()
             if reason not in EXPECTED
         )

@@ -44,10 +44,14 @@ class Progress:
     """The number of files that are new or changed."""
     path: str
     """The path of the file that is being read; empty at the end."""
+    not_searched: str = ""
+    """What was left out, and why; said once, at the end."""
 
     @property
     def words(self) -> str:
         """The progress as one line for people."""
+        if self.not_searched:
+            return f"not searched in the folder: {self.not_searched}"
         now = f": {self.path}" if self.path else ""
         return f"indexing the folder, {self.done} of {self.total} files{now}"
 
@@ -83,6 +87,8 @@ class Refresher:
                 listing.skipped.add(
                     *((NOT_PARSED, f"{one.file.path}: {one.problem}") if is_text else (NO_TEXT, one.file.path))
                 )
+        if missing := listing.skipped.described:
+            self.on_progress(Progress(len(waiting), len(waiting), "", missing))
         return listing.skipped
 
     async def _read_all(self, waiting: Collection[FoundFile], known: dict[str, KnownFile], skipped: Skipped) -> None:
