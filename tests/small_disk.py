@@ -24,6 +24,11 @@ def small_disk(folder: Path, size_bytes: int) -> Generator[Path]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+def write_protect(disk: Path) -> None:
+    """Mount it read-only."""
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+
+
 def enlarge(disk: Path) -> None:
     """Give it room."""
     subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)

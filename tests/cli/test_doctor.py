@@ -11,6 +11,7 @@ import pytest
 from explorer.cli.commands.doctor import check_python, check_roles, check_workspace, parser_result
 from explorer.documents.parsing.document import ConfinementReport
 from explorer.schema.settings import Settings
+from small_disk import small_disk, write_protect
 
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -27,6 +28,19 @@ def test_doctor_ends_soon_and_finds_nothing_that_fails_on_a_plain_machine(here: 
     names = {finding["name"] for finding in findings}
     assert {"python", "workspace", "disk", "roles", "parser", "anthropic key", "hacker news", "local models"} <= names
     assert all(finding["fix"] for finding in findings if finding["level"] != "ok")
+
+
+@pytest.mark.slow
+def test_a_workspace_that_is_read_only_is_a_finding(here: Explorer, tmp_path: Path) -> None:
+    """Neither the check nor a question crashes on the disk; both say which folder cannot be written."""
+    with small_disk(tmp_path / "disk", 1_000_000) as disk:
+        write_protect(disk)
+        done = here("doctor", "--workspace", str(disk))
+        asked = here("demo", "--workspace", str(disk))
+    assert done.returncode == 1
+    assert "fail workspace " in done.stdout
+    assert asked.returncode == 2
+    assert f"cannot write in {disk}: Read-only file system\n  → choose another folder: --workspace DIR" in asked.stderr
 
 
 @pytest.mark.slow

@@ -84,6 +84,13 @@ async def test_who_else_calls_a_port_is_no_attacker() -> None:
     assert attestation.holds, attestation.words
 
 
+async def test_a_disk_that_cannot_be_written_is_a_reason_and_no_crash(tmp_path: Path) -> None:
+    """Nothing is believed of a sandbox that could not be tried, and the caller goes on to say what is wrong."""
+    attestation = await attest(cage("bubblewrap"), python_folders(), beside=tmp_path / "missing")
+    assert not attestation.holds
+    assert attestation.words == "bubblewrap: it could not be tried (No such file or directory)"
+
+
 @pytest.mark.slow
 def test_a_python_named_by_a_path_that_goes_up_keeps_the_first_tier(tmp_path: Path) -> None:
     """Started as `../../env/bin/python`, the engine's Python is found in the sandbox as well."""

@@ -81,6 +81,16 @@ async def attest(
         settle_s: How long to wait at most for what has been left behind to end.
     """
     began = perf_counter()
+    try:
+        return await _attest(confinement, readable, beside, settle_s)
+    except OSError as error:
+        return _not_tried(confinement.tier, f"it could not be tried ({error.strerror or error})", began)
+
+
+async def _attest(
+    confinement: Confinement, readable: tuple[Path, ...], beside: Path | None, settle_s: float
+) -> Attestation:
+    began = perf_counter()
     async with AsyncExitStack() as stack:
         top = stack.enter_context(_folder(None))
         folder = stack.enter_context(_folder(beside)) if beside else top
