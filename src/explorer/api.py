@@ -4,29 +4,34 @@ It adds nothing to the engine: a `Run` hands a question to `explorer.run` and it
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, Unpack
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from explorer.cli.settings.configuration import settings_of_process
 from explorer.cli.settings.user_folders import with_state_folder
 from explorer.journal.listing import find_run, free_run_id, read_records
 from explorer.journal.run_state import RunState
+from explorer.run.extensions import installed_extensions
 from explorer.run.fork import fork as fork_folder
 from explorer.run.run import RunHooks, RunResult, start
 from explorer.run.run import resume as resume_folder
+from explorer.run.run_journal import stored_answer
 from explorer.schema.approvals import Approve
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import JournalRecord, SingleAgent, Source
+from explorer.schema.limits import Limits
 from explorer.schema.messages import LLMClient
 from explorer.schema.plan import PlanDecision
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.text.frontmatter import without_frontmatter
+from explorer.tools.finish import Form, answer_in_form, check_form
 from explorer.workspace.user_key import open_key
 from explorer.workspace.workspace import report_text
 
@@ -34,7 +39,8 @@ INSTRUCTIONS = (
     "You do the task with your tools, and end with the answer and nothing else. Say what you could not find out. "
     "Where a source has an id such as S1, cite it behind what you take from it: [S1]."
 )
-Form = TypeVar("Form", bound=BaseModel)
+GROUPS = frozenset({"limits", "services", "secrets", "network"})
+"""The fields of `Settings` that are groups of settings."""
 Drive = Callable[[RunHooks], Coroutine[Any, Any, RunResult]]
 
 
@@ -146,7 +152,7 @@ class Run:
     @property
     def records(self) -> tuple[JournalRecord, ...]:
         """All records so far, from disk."""
-        return read_records(self.folder)
+        return read_records(self.folder) if self._is_on_disk else ()
 
     @property
     def state(self) -> RunState:
@@ -161,7 +167,12 @@ class Run:
     @property
     def report(self) -> str:
         """The text of report.md; empty when there is none."""
-        return report_text(self.folder)
+        return report_text(self.folder) if self._is_on_disk else ""
+
+    @property
+    def _is_on_disk(self) -> bool:
+        """Whether there is something to read; not so before a new run has begun."""
+        return self._drive is None or self.folder.exists()
 
     def output(self, form: type[Form]) -> Form:
         """Return the answer in the form that `output_type` asked for.
@@ -173,12 +184,12 @@ class Run:
             The answer, validated.
 
         Raises:
-            ConfigError: The run has not ended with one.
+            ConfigError: The run has none.
         """
-        fields = self._result.answer_fields if self._result else None
-        if fields is None:
+        answer = stored_answer(self.folder) if self._is_on_disk else None
+        if answer is None:
             raise ConfigError("there is no answer in that form", hint="give output_type, and await the run")
-        return form.model_validate(fields)
+        return answer_in_form(form, answer)
 
     def _repr_markdown_(self) -> str:
         return without_frontmatter(self.report)
@@ -217,6 +228,8 @@ def load_settings(*, preset: str = "", trust_folder: bool = False, **values: obj
             need trust are refused, unless the folder was trusted with `explorer trust`.
         **values: Fields of `Settings`, such as `model="anthropic:claude-opus-5-5"`.
 
+            Of `limits`, `services`, `secrets` and `network`, what is not given stays as it is set elsewhere.
+
     Returns:
         The settings; they can be given to `explore`, `resume` and `Agent`.
 
@@ -224,7 +237,30 @@ def load_settings(*, preset: str = "", trust_folder: bool = False, **values: obj
         ConfigError: A value is not allowed, or the folder is not trusted.
     """
     settings = settings_of_process(preset=preset, trust_folder=trust_folder, given=values)
-    return Settings.model_validate({name: getattr(settings, name) for name in settings.model_fields_set} | values)
+    given = _given(values)
+    fields = {name: getattr(settings, name) for name in settings.model_fields_set} | given
+    fields |= {name: _joined(getattr(settings, name), given[name]) for name in GROUPS & given.keys()}
+    return Settings.model_validate(fields)
+
+
+def _given(values: Mapping[str, object]) -> dict[str, Any]:
+    """Return fields of `Settings`, validated.
+
+    Raises:
+        ConfigError: There is no such field, or it does not take the value.
+    """
+    try:
+        settings = Settings.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(str(part) for part in problem["loc"])
+        raise ConfigError(f"{place}: {problem['msg']}", hint="its fields: help(explorer.Settings)") from error
+    return {name: getattr(settings, name) for name in values}
+
+
+def _joined(group: BaseModel, given: BaseModel) -> dict[str, object]:
+    """Return what is set in a group of settings, with what the program gives in place of it."""
+    return {name: getattr(one, name) for one in (group, given) for name in one.model_fields_set}
 
 
 def explore(question: str, **options: Unpack[ExploreOptions]) -> Run:
@@ -239,8 +275,9 @@ def explore(question: str, **options: Unpack[ExploreOptions]) -> Run:
 
     Raises:
         ConfigError: A setting cannot be used.
+        TypeError: There is no such option.
     """
-    settings, hooks = _prepared(options)
+    settings, hooks = _prepared("explore", options)
     run_id = hooks.run_id or free_run_id(settings.workspace, question, hooks.now())
     folder = settings.workspace / run_id
     return Run(lambda hooks: start(question, settings, hooks), replace(hooks, run_id=run_id), folder)
@@ -277,8 +314,9 @@ def resume(run: "Run | str | Path", message: str = "", **options: Unpack[Explore
 
     Raises:
         NotFoundError: There is no such run.
+        TypeError: There is no such option.
     """
-    settings, hooks = _prepared(options)
+    settings, hooks = _prepared("resume", options)
     folder = _folder_of(run, settings)
     return Run(lambda hooks: resume_folder(folder, settings, message, hooks), hooks, folder)
 
@@ -400,16 +438,51 @@ async def _awaited(run: Run) -> RunResult:
     return await run
 
 
-def _prepared(options: ExploreOptions) -> tuple[Settings, RunHooks]:
+def _prepared(function: str, options: ExploreOptions) -> tuple[Settings, RunHooks]:
+    _check_options(function, options)
     hooks = options.get("hooks") or RunHooks()
-    return with_state_folder(options.get("settings") or load_settings()), replace(
+    form = options.get("output_type", hooks.answer_form)
+    if form is not None:
+        check_form(form)
+    settings = with_state_folder(options.get("settings") or load_settings())
+    _check_groups(settings)
+    return settings, replace(
         hooks,
         tools=(*hooks.tools, *options.get("tools", ())),
         client=options.get("client", hooks.client),
-        answer_form=options.get("output_type", hooks.answer_form),
+        answer_form=form,
         approve=options.get("approve", hooks.approve),
         plan_decision=options.get("plan_decision", hooks.plan_decision),
     )
+
+
+def _check_options(function: str, options: ExploreOptions) -> None:
+    """See that each option is one: a limit or a model under a wrong name would silently not count.
+
+    Raises:
+        TypeError: One is not; says where it belongs.
+    """
+    for name in options.keys() - ExploreOptions.__annotations__.keys():
+        if name in Settings.model_fields:
+            where = f"it is a setting: settings=load_settings({name}=...)"
+        elif name in Limits.model_fields:
+            where = f"it is a limit: settings=load_settings(limits=Limits({name}=...))"
+        else:
+            where = f"it takes {', '.join(ExploreOptions.__annotations__)}"
+        raise TypeError(f"{function}() has no option {name!r}; {where}")
+
+
+def _check_groups(settings: Settings) -> None:
+    """See that each key and address belongs to something: with a key under a wrong name, a run would do without it.
+
+    Raises:
+        ConfigError: One does not.
+    """
+    installed = installed_extensions()
+    for place in installed.unknown(settings):
+        near = get_close_matches(place, [setting.name for setting in installed.settings], 1)
+        hint = f"did you mean {near[0]}?" if near else "install the package that it belongs to, or leave it out"
+        raise ConfigError(f"the setting {place} belongs to nothing that is installed", hint=hint)
 
 
 def _folder_of(run: Run | str | Path, settings: Settings | None) -> Path:

@@ -2,13 +2,17 @@
 
 import asyncio
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
+from datetime import datetime
+from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, RootModel, computed_field
 
 import explorer
 from explorer import (
@@ -17,10 +21,12 @@ from explorer import (
     ApprovalRequest,
     ConfigError,
     JournalRecord,
+    Limits,
     Request,
     Run,
     RunHooks,
     RunResult,
+    Secrets,
     Settings,
     SourceDraft,
     Status,
@@ -247,6 +253,55 @@ async def test_an_agent_answers_in_a_form(settings: Settings) -> None:
     assert "without an answer in the form" in result.reason
 
 
+class Kind(Enum):
+    """A kind of place."""
+
+    CITY = "city"
+
+
+class Place(BaseModel):
+    """A form with all that makes stored JSON differ from what was given."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+    name: str = Field(default="unknown", alias="placeName")
+    kind: Kind = Field(validation_alias=AliasChoices("sort", "kind"), serialization_alias="out")
+    counted: datetime
+    parts: "list[Place]" = []
+
+    @computed_field
+    @property
+    def size(self) -> int:
+        """Return how many parts it has."""
+        return len(self.parts)
+
+
+async def test_an_answer_comes_back_as_it_was_given(settings: Settings) -> None:
+    """Aliases, strict types, computed fields and a form that contains itself lose nothing, also when read later."""
+    part = {"placeName": "Alfama", "sort": "city", "counted": "2021-04-19T00:00:00Z"}
+    answer = {"placeName": "Lisbon", "sort": "city", "counted": "2021-04-19T00:00:00Z", "parts": [part]}
+    client = ScriptedClient({"orchestrator": [says("", ("give_answer", answer)), says("Done.")]})
+    run = Agent(client=client, settings=settings, output_type=Place).run("Which?")
+    await run
+    for place in (run.output(Place), open_run(run.folder).output(Place)):
+        assert place == Place.model_validate_json(json.dumps(answer))
+    assert (run.output(Place).name, run.output(Place).parts[0].name) == ("Lisbon", "Alfama")
+    (offered,) = [one.parameters for one in client.requests[0].tools if one.name == "give_answer"]
+    assert (offered["type"], list(offered["properties"])) == ("object", ["placeName", "sort", "counted", "parts"])
+
+
+class Callback(BaseModel):
+    """A form that no JSON has."""
+
+    call: Callable[[], int]
+
+
+@pytest.mark.parametrize("form", [dict, list[int], "Place", RootModel[list[int]], Callback])
+def test_a_form_that_no_model_can_fill_in_is_refused(settings: Settings, form: Any) -> None:  # noqa: ANN401
+    """When the run is made, in one line, and not by the vendor."""
+    with pytest.raises(ConfigError, match="output_type"):
+        explore("How many?", settings=settings, output_type=form)
+
+
 async def test_a_function_answers_for_the_user(settings: Settings) -> None:
     """It sees the call that a rule asks about, and its answer decides; without one, the call is refused."""
     ruled = settings.model_copy(update={"approval_rules": ("ask census(Lis*)",)})
@@ -314,6 +369,74 @@ def test_settings_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("EXPLORER_MAX_STEP", "7")
     with pytest.raises(ConfigError, match="EXPLORER_MAX_STEP"):
         load_settings()
+
+
+def test_a_group_of_settings_keeps_what_is_not_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit of steps in the program does not lift the limit of money in the environment, nor lose a key."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("EXPLORER_MAX_COST", "0.5")
+    monkeypatch.setenv("TAVILY_API_KEY", "of-the-environment")
+    settings = load_settings(limits=Limits(max_steps=7), secrets=Secrets(brave_key="of-the-program"))
+    assert (settings.limits.max_steps, settings.limits.max_cost_usd) == (7, 0.5)
+    keys = settings.secrets.model_extra or {}
+    assert {name: key.get_secret_value() for name, key in keys.items()} == {
+        "tavily_key": "of-the-environment",
+        "brave_key": "of-the-program",
+    }
+    assert load_settings(limits=Limits(max_cost_usd=None)).limits.max_cost_usd is None
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [({"modle": "offline"}, "modle: "), ({"limits": {"max_cost_usd": "much"}}, "limits.max_cost_usd: ")],
+)
+def test_settings_of_the_program_are_checked(
+    given: dict[str, Any], fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is wrong is a `ConfigError` with the name of the field, as for a variable."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(ConfigError) as raised:
+        load_settings(**given)
+    assert raised.value.message.startswith(fault)
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("model", "settings=load_settings(model=...)"),
+        ("max_cost_usd", "settings=load_settings(limits=Limits(max_cost_usd=...))"),
+        ("tool", "it takes settings, tools, client"),
+    ],
+)
+def test_an_option_that_is_none_is_refused(settings: Settings, name: str, where: str) -> None:
+    """A limit under a wrong name would not count, and nobody would see it: no type checker runs in a notebook."""
+    for ask in (explore, resume):
+        with pytest.raises(TypeError, match=f"no option '{name}'") as raised:
+            ask("How many?", settings=settings, **{name: 1})  # pyright: ignore[reportArgumentType, reportCallIssue]
+        assert where in str(raised.value)
+
+
+def test_a_key_under_a_wrong_name_is_refused(settings: Settings) -> None:
+    """A run without the key would do its work offline, and say so only in its report."""
+    wrong = settings.model_copy(update={"secrets": Secrets(anthropic_api_key="sk-x")})
+    with pytest.raises(ConfigError, match=r"secrets\.anthropic_api_key") as raised:
+        explore("How many?", settings=wrong)
+    assert raised.value.hint == "did you mean secrets.anthropic_key?"
+
+
+@pytest.mark.parametrize("run_id", ["../elsewhere", "a/b", "/a", "..", ".hidden", "latest", "a\nb"])
+def test_an_id_that_is_no_name_is_refused(run_id: str) -> None:
+    """A program may take ids from its own users: none leads out of the workspace."""
+    with pytest.raises(ConfigError, match="a run cannot have the id"):
+        RunHooks(run_id=run_id)
+
+
+def test_a_run_that_has_not_begun_is_empty(settings: Settings) -> None:
+    """A cell of a notebook that ends with it shows nothing, instead of an error."""
+    run = explore("How many?", settings=settings)
+    assert (run.records, run.sources, run.report, run.state.finished) == ((), {}, "", None)
 
 
 def test_hooks_and_options_are_joined(settings: Settings) -> None:

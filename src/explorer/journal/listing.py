@@ -27,6 +27,7 @@ DAMAGED = "damaged"
 OPEN_FILES = Path("/proc/self/fd")
 """The folder in which the system lists the open files of a process."""
 RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]{1,120}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,149}")
 SLUG_CHARS = 32
 SECOND_CHARS = len("20261122-101500")
 """The time at the beginning of an id."""
@@ -63,6 +64,11 @@ def new_run_id(question: str, now: datetime) -> str:
 def is_run_id(text: str) -> bool:
     """Return whether a text can be the id of a run: it is a name then, and no path."""
     return RUN_ID.fullmatch(text) is not None
+
+
+def is_name(text: str) -> bool:
+    """Return whether a text can be the name of a run's folder, as a program may choose it."""
+    return text != LATEST and NAME.fullmatch(text) is not None
 
 
 def free_run_id(workspace: Path, question: str, now: datetime) -> str:

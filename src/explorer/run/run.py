@@ -17,7 +17,7 @@ from explorer.agents.budget import Budget
 from explorer.documents.corpus.reading import InputFile, parsed_texts, read_inputs
 from explorer.journal.control import Inbox
 from explorer.journal.journal import Journal, JournalStore, NoStore, Observe, Protection
-from explorer.journal.listing import free_run_id, is_run, read_records
+from explorer.journal.listing import free_run_id, is_name, is_run, read_records
 from explorer.journal.run_state import RunState
 from explorer.llm.clients import RetrySettings
 from explorer.observe.run_log import RunLog, log_closed, log_written
@@ -179,6 +179,18 @@ class RunHooks:
     """A second place for the lines of the journal, which each of them reaches before its file."""
     on_checkpoint: Callable[[str], None] | None = None
     """Called at each of the journal's points of no return, by name; tests end the process there."""
+
+    def __post_init__(self) -> None:
+        """Refuse an id that is a path: it would lead out of the workspace.
+
+        Raises:
+            ConfigError: The id is not a name.
+        """
+        if self.run_id and not is_name(self.run_id):
+            raise ConfigError(
+                f"a run cannot have the id {self.run_id!r}",
+                hint="up to 150 of a to z, 0 to 9, `-`, `_` and `.`; not `latest`",
+            )
 
 
 async def start(question: str, settings: Settings, hooks: RunHooks | None = None) -> RunResult:

@@ -385,7 +385,11 @@ def lookup_of(tool: Tool, result: ToolResult, error: ToolError | None) -> Lookup
 @lru_cache(maxsize=256)
 def schema_for_model(arguments: type[BaseModel]) -> JsonObject:
     """Return the schema of arguments for models; cached, because every role and every run needs it again."""
-    schema = _for_model(arguments.model_json_schema())
+    whole = arguments.model_json_schema()
+    if "$ref" in whole:
+        # The schema of a model that contains itself; vendors want an object at the top.
+        whole |= whole["$defs"][whole.pop("$ref").rpartition("/")[2]]
+    schema = _for_model(whole)
     schema.pop("description", None)
     schema.setdefault("properties", {})
     return schema

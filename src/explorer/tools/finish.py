@@ -1,15 +1,18 @@
 """The tools that end the orchestrator's work: `finish_exploration`, and `give_answer` for an answer in a form."""
 
-from collections.abc import Callable
-from typing import Any, cast
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, PydanticUserError
 
-from explorer.schema.errors import ToolError
+from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.events import AnyEvent, ToolFinished
 from explorer.schema.messages import JsonObject
-from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
+from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult, schema_for_model
 from explorer.text.rendering import own
+
+Form = TypeVar("Form", bound=BaseModel)
 
 
 class FinishArguments(Arguments):
@@ -67,9 +70,40 @@ class AnswerTool(Tool[Any]):
         """Take the form of the answer."""
         self.arguments = form
 
+    def parse(self, given: Mapping[str, object]) -> BaseModel:
+        """Return the answer, validated as JSON: a strict form takes a date as text only from there."""
+        return self.arguments.model_validate_json(json.dumps({**self._defaults, **given}))
+
     async def execute(self, arguments: BaseModel, context: ToolContext) -> ToolResult:
-        """Store the answer in the journal, where the program reads it."""
-        return ToolResult(success=True, content=own("Kept."), metadata={ANSWER: arguments.model_dump(mode="json")})
+        """Store the answer in the journal by the names of its fields, as `answer_in_form` reads it."""
+        answer = arguments.model_dump(mode="json", round_trip=True)
+        return ToolResult(success=True, content=own("Kept."), metadata={ANSWER: answer})
+
+
+def check_form(form: object) -> None:
+    """Check that a model can be asked for an answer in a form: vendors take objects with fields only.
+
+    Raises:
+        ConfigError: It cannot.
+    """
+    hint = "derive a class from pydantic.BaseModel, with a field for each part of the answer"
+    if not (isinstance(form, type) and issubclass(form, BaseModel)):
+        raise ConfigError(f"output_type is not a model of pydantic: {form!r}", hint=hint)
+    try:
+        schema = schema_for_model(form)
+    except PydanticUserError as error:
+        raise ConfigError(f"output_type {form.__name__} has no JSON Schema: {error.message}", hint=hint) from error
+    if schema.get("type") != "object":
+        raise ConfigError(f"output_type {form.__name__} is not an object with fields", hint=hint)
+
+
+def answer_in_form(form: type[Form], answer: JsonObject) -> Form:
+    """Return a stored answer as its form.
+
+    Raises:
+        ValidationError: It does not fit.
+    """
+    return form.model_validate_json(json.dumps(answer), by_name=True, by_alias=False)
 
 
 def answer_of(event: AnyEvent) -> JsonObject | None:
