@@ -1,4 +1,5 @@
 import asyncio
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ import pytest
 
 from engine_stage import tools_over
 from explorer.schema.errors import ToolError
-from explorer.schema.events import FileChange
+from explorer.schema.events import FileChange, WrittenFile
 from explorer.schema.tool import Effect, Tool, ToolResult
 from explorer.text.rendering import without_marks
 from explorer.tools.files import MAX_LINE_CHARS, MAX_MATCHES, EditTool, ListTool, ReadTool, SearchTool, WriteTool
@@ -264,3 +265,26 @@ def test_each_tool_says_what_it_does_to_the_world(workspace: Workspace) -> None:
         "list_files": (Effect.PURE, True),
         "search_files": (Effect.PURE, True),
     }
+
+
+async def test_a_cancelled_write_is_waited_for(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread cannot be stopped: until it is done, the file's lock is kept and the caller is not gone."""
+    entered, may_end = threading.Event(), threading.Event()
+    write = workspace.write_text
+
+    def slow(path: str, text: str) -> WrittenFile:
+        entered.set()
+        assert may_end.wait(20)
+        return write(path, text)
+
+    monkeypatch.setattr(workspace, "write_text", slow)
+    call = asyncio.create_task(call_plainly(WriteTool(workspace), filepath="a.md", content="text\n", mode="overwrite"))
+    assert await asyncio.to_thread(entered.wait, 20)
+    for _ in range(2):
+        call.cancel()
+        await asyncio.wait([call], timeout=0.01)
+        assert (call.done(), workspace.lock("a.md").locked()) == (False, True)
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert (workspace.read_text("a.md"), workspace.lock("a.md").locked()) == ("text\n", False)

@@ -43,6 +43,7 @@ from explorer.schema.toolbox import Toolbox
 from explorer.text.rendering import ModelText, code, fenced, fenced_lines, first_chars, last_chars, own, render
 from explorer.text.sanitize import single_line
 from explorer.workspace.source_store import remarks
+from explorer.workspace.uninterrupted import uninterrupted
 from explorer.workspace.workspace import Workspace
 
 MAX_RESULT_CHARS = 40_000
@@ -169,7 +170,7 @@ async def spilled(content: ModelText, key: str, workspace: Workspace, max_chars:
     paths: list[ModelText] = []
     for number, start in enumerate(starts, 1):
         path = own(".explorer/outputs/{name}.txt", name=code(f"{key}-{number}" if start else key))
-        await asyncio.to_thread(workspace.write_own, path, content[start : start + MAX_SPILL_CHARS])
+        await uninterrupted(workspace.write_own, path, content[start : start + MAX_SPILL_CHARS])
         paths.append(path)
     left = max_chars - MAX_NOTE_CHARS
     if len(content) > MAX_RESULT_CHARS:

@@ -50,6 +50,7 @@ from explorer.tools.library import LibraryAccess, Past, SearchRunsTool, library_
 from explorer.tools.skills import LoadSkillTool
 from explorer.tools.sources import ListSourcesTool, ReadSourceTool
 from explorer.workspace.source_store import SourceStore, stored_at
+from explorer.workspace.uninterrupted import uninterrupted
 from explorer.workspace.user_key import open_key
 from explorer.workspace.workspace import Workspace
 
@@ -84,7 +85,7 @@ class SessionContext:
         """Return the store of evidence, which goes on where the run's records end."""
 
         async def write(path: str, text: str) -> None:
-            await asyncio.to_thread(self.workspace.write_own, path, text)
+            await uninterrupted(self.workspace.write_own, path, text)
 
         async def read(path: str) -> str:
             return await asyncio.to_thread(self.workspace.read_text, path)

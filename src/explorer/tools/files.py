@@ -18,6 +18,7 @@ from explorer.text.rendering import ModelText, block, own, render
 from explorer.text.sanitize import visible
 from explorer.workspace.access import writer_of
 from explorer.workspace.tree import LineRange, describe
+from explorer.workspace.uninterrupted import uninterrupted
 from explorer.workspace.workspace import MAX_FILE_BYTES, MAX_LISTED, Workspace
 
 MAX_LINES = 400
@@ -140,7 +141,7 @@ class ChangingTool(Tool[Args]):
             if context.change is not None and self._rests_on_what_stood(arguments):
                 await asyncio.to_thread(self._refuse_changed, context.change)
             text = await asyncio.to_thread(self._text, arguments)
-            written = await asyncio.to_thread(self._workspace.write_text, arguments.filepath, text)
+            written = await uninterrupted(self._workspace.write_text, arguments.filepath, text)
         return _change_summary(self.verb, written)
 
     async def recall(self, change: FileChange) -> ToolResult:

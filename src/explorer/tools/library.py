@@ -28,6 +28,7 @@ from explorer.schema.text_part import part_at
 from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult
 from explorer.text.rendering import ModelText, block, code, inline, own, render
 from explorer.text.sanitize import single_line, visible
+from explorer.workspace.uninterrupted import uninterrupted
 
 PAGE_CHARS = 20_000
 MAX_LISTED = 50
@@ -95,7 +96,7 @@ class CreateReportTool(_WritingTool[CreateReportArguments]):
         """Write the report."""
         new = NewReport(arguments.title, arguments.story_id, arguments.url)
         content = self._access.contribution(arguments.content, arguments.verdict, context.call)
-        name = await asyncio.to_thread(self._access.library.create, new, content)
+        name = await uninterrupted(self._access.library.create, new, content)
         return ToolResult(
             success=True, content=_with_faults(own("Created {name} in the library.", name=name), content, name)
         )
@@ -120,7 +121,7 @@ class AppendReportTool(_WritingTool[AppendReportArguments]):
     async def execute(self, arguments: AppendReportArguments, context: ToolContext) -> ToolResult:
         """Write the section."""
         addition = self._access.contribution(arguments.content, arguments.verdict, context.call)
-        name, title = await asyncio.to_thread(self._access.library.append, arguments.report, addition)
+        name, title = await uninterrupted(self._access.library.append, arguments.report, addition)
         done = own('Appended to {name}: "{title}".', name=name, title=title)
         return ToolResult(success=True, content=_with_faults(done, addition, name))
 
