@@ -198,7 +198,7 @@ def _done(tokens: list[str]) -> int:
 
 
 def arranged(tokens: list[str]) -> list[str]:
-    """Say in flags what the parser has no words for: `-`, `--` before a question, a bare `--plan`, `help COMMAND`."""
+    """Return the words with flags for what the parser cannot read: `-`, `--`, a bare `--plan`, `help COMMAND`."""
     tokens = with_plan_mode(tokens)
     if tokens[:1] == ["help"] and len(tokens) > 1 and tokens[1] in COMMANDS:
         return [tokens[1], "--help"]
@@ -242,7 +242,7 @@ def _on_bug(
     error: BaseException,
     trace: TracebackType | None,
 ) -> None:
-    """What nobody foresaw: shown in one line, in the same shape as everything else, and with exit code 1."""
+    """Report an exception that is a bug: in one line, in the output format, and with exit code 1."""
     print_bug(kind, error, trace, verbose=verbose)
     words = {"message": str(error), "hint": "run it again with -vv for the traceback", "type": kind.__name__}
     emit_outcome(CommandResult("error", 1, reason=str(error), error=words), output_format)

@@ -175,7 +175,7 @@ def continue_run(
     if options.approval:
         check_rules(settings, tools)
     session = _session(options, replace(configuration, settings=settings), shown)
-    _refuse_second(folder)
+    _refuse_second_process(folder)
     Inbox(folder / ".explorer").drop_stops()
 
     async def work(hooks: RunHooks) -> RunResult:
@@ -216,7 +216,7 @@ def settings_to_continue(folder: Path, configuration: Configuration) -> Settings
     Raises:
         ConfigError: A file of settings alone would take the sandbox from a run that had one, or that was carried here.
     """
-    _refuse_standing_unsafe(folder, configuration)
+    _refuse_unsafe_by_file(folder, configuration)
     settings, of_stranger = configuration.settings, configuration.of_stranger
     return _within_recorded(settings, of_stranger, folder) if of_stranger else settings
 
@@ -227,8 +227,8 @@ def _within_recorded(settings: Settings, of_folder: Collection[str], folder: Pat
     return within(settings, of_folder, Settings.recorded(started.settings)) if started else settings
 
 
-def _refuse_standing_unsafe(folder: Path, configuration: Configuration) -> None:
-    """See that a file of settings alone takes the sandbox from no carried run, and from none that had one.
+def _refuse_unsafe_by_file(folder: Path, configuration: Configuration) -> None:
+    """Refuse a file of settings that alone takes the sandbox from a carried run, or from one that had a sandbox.
 
     Raises:
         ConfigError: It would.
@@ -248,8 +248,8 @@ def _refuse_standing_unsafe(folder: Path, configuration: Configuration) -> None:
         )
 
 
-def _refuse_second(folder: Path) -> None:
-    """One process works on a run; the journal's own lock sees to it, and this says what can be done instead."""
+def _refuse_second_process(folder: Path) -> None:
+    """Refuse a second process on a run, and say what can be done instead; the journal's lock would refuse it, too."""
     process = holder(folder)
     if process is not None:
         name = folder.name
@@ -293,7 +293,7 @@ class LastResort:
         self._timer.start()
 
     def cancel(self) -> None:
-        """Nothing hung."""
+        """Stop the timer: nothing hung."""
         if self._timer is not None:
             self._timer.cancel()
 

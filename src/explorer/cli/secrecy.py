@@ -51,7 +51,7 @@ class RedactingStream(io.TextIOBase):
         return self._stream.fileno()
 
     def writable(self) -> bool:
-        """Always."""
+        """Return True: it is always writable."""
         return True
 
     @property
@@ -72,7 +72,7 @@ class RedactingStream(io.TextIOBase):
 
 
 def guard_streams() -> None:
-    """See that nothing is shown but through a stream that knows the keys."""
+    """Replace stdout and stderr by streams that know the keys and show none."""
     sys.stdout, sys.stderr = RedactingStream(sys.stdout), RedactingStream(sys.stderr)
 
 

@@ -112,7 +112,7 @@ class Session:
                 ticker.cancel()
 
     def _print_progress(self, words: str) -> None:
-        """Long preparations say now and then how far they are."""
+        """Print how far a long preparation is, at most every `PROGRESS_S`."""
         now = time.monotonic()
         if now - self.shown_at >= PROGRESS_S:
             self.shown_at = now

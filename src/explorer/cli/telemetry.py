@@ -74,7 +74,7 @@ def with_login(url: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
 
 
 def _is_usable(url: str) -> bool:
-    """Other programs may have the variable for another protocol: no reason to refuse a run."""
+    """Return whether spans can be sent to an address; other programs may use the variable for another protocol."""
     try:
         parts = urlsplit(url)
         return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -83,7 +83,7 @@ def _is_usable(url: str) -> bool:
 
 
 def read_headers(text: str) -> dict[str, str]:
-    """`name=value,name=value`, values written as in a URL, as the OpenTelemetry specification has them."""
+    """Return headers written as `name=value,name=value`, with values as in a URL, as OpenTelemetry specifies."""
     headers: dict[str, str] = {}
     for pair in text.split(","):
         name, equals, value = pair.partition("=")

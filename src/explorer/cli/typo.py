@@ -169,7 +169,7 @@ class Meant:
 
 
 def edit_distance(left: str, right: str) -> int:
-    """Damerau-Levenshtein distance (optimal string alignment): a swap of two neighbours is one edit."""
+    """Return the Damerau-Levenshtein distance (optimal string alignment): a swap of two neighbours is one edit."""
     before: list[int] = []
     row = list(range(len(right) + 1))
     for i, a in enumerate(left, 1):

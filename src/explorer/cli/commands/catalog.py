@@ -183,7 +183,7 @@ def models(*, options: ModelOptions = MODEL) -> int:
 
 
 def check_team(settings: Settings, own: Sequence[Tool[Any]] = ()) -> None:
-    """See that the roles can be used, before anything is started.
+    """Check that the roles can be used, before anything is started.
 
     Raises:
         ConfigError: A role file cannot be, or names a tool that is not there.
@@ -201,7 +201,7 @@ def check_team(settings: Settings, own: Sequence[Tool[Any]] = ()) -> None:
 
 
 def check_rules(settings: Settings, own: Sequence[Tool[Any]] = ()) -> None:
-    """See that the approval rules can be used, for a run that has its roles already.
+    """Check that the approval rules can be used, for a run that has its roles already.
 
     Raises:
         ConfigError: One cannot be.
@@ -237,7 +237,7 @@ def checked_rules(settings: Settings, offered: Sequence[Tool], absent: Collectio
 
 
 def _check_needs(settings: Settings, offered: Collection[str], absent: Mapping[str, str]) -> None:
-    """See that the tools are there without which a preset cannot work; of a server's, that the server is configured.
+    """Check that the tools are there without which a preset cannot work; of a server's, that the server is configured.
 
     Raises:
         ConfigError: One is not; the hint is the command that provides it.
@@ -253,7 +253,7 @@ def _check_needs(settings: Settings, offered: Collection[str], absent: Mapping[s
 
 
 def _check_skills(settings: Settings) -> None:
-    """See that the skills are there that a preset's prompts name.
+    """Check that the skills are there that a preset's prompts name.
 
     Raises:
         ConfigError: One is not.
@@ -269,7 +269,7 @@ def _check_skills(settings: Settings) -> None:
 
 
 def _from(origin: str) -> str:
-    """Say where a tool comes from, if it is none of explorer's own."""
+    """Return where a tool comes from, if it is none of explorer's own."""
     return "" if origin == OWN else f" ({origin})"
 
 

@@ -102,7 +102,7 @@ def doctor(
 
 
 def _store_of(folder: Path, settings: Settings) -> list[CheckResult]:
-    """Say of a copy where the run is, and what continues it there."""
+    """Return, for a copy, where the run is and what continues it there."""
     if folder.parent != (settings.workspace / COPIES).absolute():
         return []
     words = f"in the fleet's database, where a worker continues it; if it failed: explorer queue retry {folder.name}"
@@ -137,7 +137,7 @@ def existing(path: Path) -> Path:
 
 
 def check_workspace(workspace: Path) -> CheckResult:
-    """Runs can be written: tried out, not guessed from permission bits."""
+    """Check that runs can be written, by trying it and not by permission bits."""
     place = existing(workspace)
     try:
         with tempfile.TemporaryFile(dir=place) as file:
@@ -253,7 +253,7 @@ def check_folder(configuration: Configuration) -> list[CheckResult]:
 
 
 def check_variables(unknown: Sequence[Unknown]) -> list[CheckResult]:
-    """Variables that look like ours and are not: most are mistyped, and other commands refuse them."""
+    """Report variables that look like ours and are not: most are mistyped, and other commands refuse them."""
     return [
         CheckResult(
             "variable", "fail", f"{one.place} is not a setting", f"did you mean {one.near}?" if one.near else UNSET

@@ -221,7 +221,7 @@ def steer(session: Conversation, words: str) -> None:
 
 
 def stop(session: Conversation, _words: str) -> None:
-    """Have the run write its report from what there is, and stop."""
+    """Make the run write its report from what was found, and stop."""
     _order(session, ControlKind.STOP, "stopped by the user")
     say("asked to stop: the report comes within half a minute")
 

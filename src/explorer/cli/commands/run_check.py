@@ -112,7 +112,7 @@ def _source_state(source: Source, workspace: Workspace) -> str:
 
 
 def _files(run_state: RunState, workspace: Workspace, *, is_busy: bool) -> CheckResult:
-    """Files against the journal; report.md is rendered anew at the end, so there its draft is what counts."""
+    """Compare files with the journal; report.md is rendered again at the end, so there its draft is what counts."""
     written = run_state.files.values()
     missing = [one.path for one in written if not workspace.exists(one.path)]
     differ = [one.path for one in written if one.path not in missing and workspace.digest(one.path) != one.sha256]

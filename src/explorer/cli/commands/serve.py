@@ -148,7 +148,7 @@ def serve_demo(configuration: Configuration, question: str, options: RunOptions)
 
 
 def check_options(options: ServeOptions) -> None:
-    """See that the flags can be used.
+    """Check that the flags can be used.
 
     Raises:
         ConfigError: One cannot.

@@ -100,7 +100,7 @@ async def replay(records: Sequence[JournalRecord], times: float | None) -> Async
 
 
 def pause_s(before: JournalRecord, after: JournalRecord, times: float) -> float:
-    """Seconds between two records of a run shown so many times as fast; long ones are cut short."""
+    """Return the seconds between two records of a run shown so many times as fast; long ones are cut short."""
     return min(max((after.at - before.at).total_seconds() / times, 0.0), LONGEST_PAUSE_S)
 
 

@@ -60,7 +60,7 @@ class LiveView:
         self._live = Live(console=console, auto_refresh=False, transient=True)
 
     def shown(self, view: RunView) -> AbstractContextManager[object]:
-        """While inside, the view is on the terminal; afterwards it is gone without a trace."""
+        """Show the view on the terminal while inside; afterwards it is gone without a trace."""
         self._view = view
         return self._live
 
@@ -124,7 +124,7 @@ def _titled(title: str, words: str, console: Console) -> Text:
 
 
 def _spending(view: RunView, now: datetime) -> str:
-    """Money, steps, tokens and time of the latest question or follow-up, each with its limit."""
+    """Return money, steps, tokens and time of the latest question or follow-up, each with its limit."""
     before, began = view.used_before, view.session_began or view.started
     cost = None if view.cost_usd is None or before.cost_usd is None else view.cost_usd - before.cost_usd
     limits = view.session.limits if view.session is not None else {}
@@ -172,7 +172,7 @@ def _source_words(view: RunView, name: str) -> str:
 
 
 def tree(view: RunView) -> Iterator[tuple[AgentView, int, bool]]:
-    """Agents with their depth, and whether each is the last of its parent."""
+    """Return agents with their depth, and whether each is the last of its parent."""
     waiting = [(agent, 0, True) for agent in reversed(view.children(""))]
     while waiting:
         agent, depth, is_last = waiting.pop()

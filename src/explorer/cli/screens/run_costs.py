@@ -76,7 +76,7 @@ def _path(spending: Spending) -> str:
 
 
 def head(rows: Sequence[Row], columns: int) -> str:
-    """Rows of a name and words; the words that are figures of ours are wrapped, the others are left as they are."""
+    """Return rows as lines with a name and words; words that are figures of ours are wrapped, the others are not."""
     lines: list[str] = []
     for name, words in rows:
         line = one_line(words)
@@ -181,7 +181,7 @@ def _links(links: Sequence[PathSegment], columns: int) -> str:
 
 
 def _table(columns: Sequence[Column], width: int) -> str:
-    """Names to the left, figures to the right, as many columns as there is room for."""
+    """Return a table: names to the left, figures to the right, as many columns as fit."""
     if not columns[0].cells:
         return "  none"
     kept = list(columns)

@@ -51,11 +51,11 @@ class Screen(Protocol):
     """Shows a run."""
 
     def shown(self, view: RunView) -> AbstractContextManager[object]:
-        """While inside, the run is shown."""
+        """Show the run while inside."""
         ...
 
     def observe(self, record: JournalRecord, view: RunView) -> None:
-        """A record became durable; `view` is the state just before it."""
+        """Show a record that has become durable; `view` is the state just before it."""
         ...
 
     def say(self, text: str) -> None:
@@ -75,7 +75,7 @@ class Quiet:
     """Shows nothing."""
 
     def shown(self, view: RunView) -> AbstractContextManager[object]:  # noqa: ARG002
-        """Nothing is shown."""
+        """Show nothing."""
         return nullcontext()
 
     def observe(self, record: JournalRecord, view: RunView) -> None:
@@ -85,10 +85,10 @@ class Quiet:
         """Stay silent."""
 
     def ask(self, question: str) -> None:
-        """Stay silent: nobody is asked who sees nothing."""
+        """Stay silent: a question that is not seen is not asked."""
 
     async def keep_fresh(self) -> None:
-        """Nothing to refresh."""
+        """Return at once: there is nothing to refresh."""
 
 
 class Lines(Quiet):
@@ -222,7 +222,7 @@ def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen | Path
 
 
 def screen_for(options: CommonOptions, keys: str = "", now: Callable[[], datetime] | None = None) -> Screen:
-    """Nothing when quiet, a live view on a terminal, lines everywhere else.
+    """Return the screen for a command: none when quiet, a live view on a terminal, lines everywhere else.
 
     Args:
         options: Of the command.

@@ -41,7 +41,7 @@ ALWAYS = frozenset({"max_steps", "max_time_s"})
 
 
 def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
-    """Models and why; then search, shell and limits: a line each where they fit, wrapped where they do not."""
+    """Return models and why; then search, shell and limits: a line each where they fit, else wrapped."""
     whys = "; ".join(dict.fromkeys(in_use.why for in_use in session.models.values()))
     words = [f"model {models_words(session.models)}: {whys}"]
     if any(in_use.model == OFFLINE for in_use in session.models.values()):
@@ -83,7 +83,7 @@ def approval_line(event: ApprovalDecided) -> str:
 
 
 def unproven_words(no_key: str) -> str:
-    """Say that nothing proves a run to be the user's.
+    """Return the line which says that nothing proves a run to be the user's.
 
     Args:
         no_key: Why the user has no key; empty: there is one, and it did not write the run.
@@ -164,7 +164,7 @@ def _wrapped(words: str, width: int) -> list[str]:
 
 
 def models_words(models: Mapping[str, ModelInUse]) -> str:
-    """`claude-opus-5-5 (orchestrator), claude-sonnet-5-5 (others)`."""
+    """Return models with their roles: `claude-opus-5-5 (orchestrator), claude-sonnet-5-5 (others)`."""
     roles: dict[str, list[str]] = {}
     for role, in_use in models.items():
         effort = f" at {in_use.effort} effort" if in_use.effort else ""
@@ -196,7 +196,7 @@ def _changes(models: Mapping[str, ModelInUse]) -> str:
 
 
 def limit_words(limits: Mapping[str, LimitInUse]) -> list[str]:
-    """`max $5.00 (default)`, `300 steps`, `1h00m`: those of money, steps and time, and others that were set."""
+    """Return limits of money, steps and time, and others that were set: `max $5.00 (default)`, `300 steps`, `1h00m`."""
     words = [_cost_words(limits)]
     for name, form in FORMS.items():
         limit = limits.get(name)
@@ -239,7 +239,7 @@ def _origin(limit: LimitInUse) -> str:
 
 
 def _short_origin(limit: LimitInUse) -> str:
-    """`default: the price is not known` as `default`; `flag --max-cost` as `--max-cost`."""
+    """Return `default` for `default: the price is not known`, and `--max-cost` for `flag --max-cost`."""
     return limit.origin.partition(":")[0].removeprefix("flag ").removeprefix("environment ")
 
 

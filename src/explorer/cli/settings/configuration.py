@@ -437,7 +437,7 @@ def settings_folder(here: Path) -> Path:
 
 
 def flags_of(options: CommonOptions) -> Flags:
-    """Flags by the names of the settings they set.
+    """Return flags by the names of the settings that they set.
 
     Raises:
         ConfigError: Two flags say opposite things.

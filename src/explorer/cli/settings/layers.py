@@ -218,7 +218,7 @@ def unreadable(path: Path, error: Exception) -> ConfigError:
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as dotted keys."""
+    """Return nested tables as one, with dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict):
