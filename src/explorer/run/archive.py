@@ -99,7 +99,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files of a run."""
+    """Return the bytes of all files of a run."""
     return sum(path.lstat().st_size for path in files_of(folder))
 
 
@@ -159,7 +159,7 @@ def _add(archive: tarfile.TarFile, path: str, folder: Path, redactor: Redactor) 
 
 @contextmanager
 def unpacked(source: Path, workspace: Path, bounds: ArchiveLimits = BOUNDS) -> Generator[Path]:
-    """The run in a file, checked, in a folder beside the other runs; what is not moved out is gone afterwards.
+    """Unpack a run into a checked folder next to the other runs; what is not moved out of it is removed afterwards.
 
     Raises:
         ConfigError: The file is no run's, or holds what none does: a link, a device, a path that leads out, too much.
@@ -251,7 +251,7 @@ def _extract(source: Path, staging: Path, bounds: ArchiveLimits) -> Path:
 
 
 def _extract_all(entries: Iterable[ArchiveEntry], staging: Path, bounds: ArchiveLimits) -> set[str]:
-    """Returns the names of the topmost folders."""
+    """Extract the entries, and return the names of the topmost folders."""
     names: set[str] = set()
     left_files, left_bytes = bounds.files, bounds.bytes
     for entry in entries:
@@ -299,7 +299,7 @@ def _write_piece(target: IO[bytes], piece: bytes) -> None:
 
 
 def _check_journal(folder: Path) -> None:
-    """The journal is sound and this run's; what it says of settings counts for nothing, unless it is the user's own."""
+    """Check that the journal is sound and this run's; its settings count for nothing, unless it is the user's own."""
     path = journal_path(folder)
     if not path.is_file():
         raise ConfigError("the file contains no run: there is no journal in it", hint=HOW_TO_PACK)

@@ -12,7 +12,7 @@ takes a tenth to a third of all CPU."""
 
 @contextmanager
 def importing() -> Generator[None]:
-    """Have Python look for no garbage while modules are imported, nor later among what they made, which stays.
+    """Disable garbage collection while modules are imported, and exempt what they made from later collections.
 
     It is for programs that own their process, such as the command line: all that is there at the end of an import is
     never looked through again. Where nothing was imported, nothing is changed.
@@ -30,7 +30,7 @@ def importing() -> Generator[None]:
 
 @contextmanager
 def rare_collections() -> Generator[None]:
-    """Have Python look for garbage less often while inside; afterwards, the caller's thresholds hold again.
+    """Make garbage collections rare while inside; afterwards, the caller's thresholds apply again.
 
     Of several runs at once, the first one changes the thresholds and restores them at its end. A run that is still at
     work then has the caller's: it is slower, and nothing else. Thresholds that the caller sets meanwhile stay.

@@ -110,7 +110,7 @@ class LoadFailure:
     why: str
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return what is wrong, in one line."""
         return f"{self.origin} was not loaded, and explorer works without it: {self.why}"
 
 
@@ -329,7 +329,7 @@ def as_tools(value: object) -> tuple[ToolPart, ...]:
 
 
 def _check_names(parts: Sequence[Extension], loaded: Extensions) -> None:
-    """See that no part takes the name or the variable of another, and that its roles can be used.
+    """Check that no part takes the name or the variable of another, and that its roles can be used.
 
     Raises:
         UnusablePartError: One does, or they cannot.
@@ -348,7 +348,7 @@ def _check_names(parts: Sequence[Extension], loaded: Extensions) -> None:
 
 
 def _check_roles(parts: Sequence[Extension], loaded: Extensions) -> None:
-    """See that no role replaces a built-in one, and that each names tools that there are.
+    """Check that no role replaces a built-in one, and that each names tools that there are.
 
     Raises:
         UnusablePartError: One does, or does not.

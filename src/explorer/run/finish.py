@@ -247,7 +247,7 @@ def checked_draft(context: ReportContext) -> Verification:
 
 
 def restore_draft(run_state: RunState, workspace: Workspace) -> None:
-    """Before agents go on: put the writer's own draft back in the rendered report's place.
+    """Put the writer's own draft back in the rendered report's place, before agents continue.
 
     A report that only the engine wrote is taken away: to the agents there is none yet.
     """

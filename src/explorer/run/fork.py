@@ -93,7 +93,7 @@ def _good_records(folder: Path, at: int | None) -> tuple[JournalRecord, ...]:
 
 
 def _bring_report(old: Workspace, new: Workspace) -> None:
-    """A fork of a whole run has its report as it stands, and the writer's draft of it."""
+    """Copy the report and the writer's draft of it, for a fork of a whole run."""
     for path in (REPORT, DRAFT):
         if old.exists(path):
             new.write_own(path, old.read_text(path))
@@ -123,13 +123,13 @@ def _bring_files(folder: Path, target: Path, kept: Sequence[JournalRecord], run_
 
 
 def _copy_inputs(old: Workspace, target: Path) -> None:
-    """The user's files as they are: not all of them are texts."""
+    """Copy the user's files byte by byte: not all of them are texts."""
     for info in old.files(INPUTS):
         _copy(old, target, info.path)
 
 
 def _copy(old: Workspace, target: Path, name: str) -> None:
-    """A file as it is, whatever is in it."""
+    """Copy a file byte by byte."""
     path = target / name
     make_private_folder(path.parent)
     write_private(path, old.read_bytes(name))

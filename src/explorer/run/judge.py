@@ -84,7 +84,7 @@ def _over_budget(limit: str) -> ModelError:
 async def ask_judge(
     resources: RunResources, judge_account: JudgeAccount, verification: Verification, text_of: TextOf
 ) -> tuple[Judgements, CitationsJudged]:
-    """Have the model of `--judge` say of each cited sentence whether its sources carry it; and what goes on record.
+    """Ask the model of `--judge` whether the sources of each cited sentence support it; return that, and its record.
 
     Raises:
         ConfigError: The model cannot be used.

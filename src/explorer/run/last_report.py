@@ -41,7 +41,7 @@ class ReportGuard:
     """Why the run is cancelled, if it is; empty when that is not known."""
 
     def __enter__(self) -> Self:
-        """Nothing is done yet."""
+        """Return this guard; it acts at the end only."""
         return self
 
     def __exit__(

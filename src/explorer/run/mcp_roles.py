@@ -39,7 +39,7 @@ def used_servers(
 
 
 def check_server_roles(roles: Mapping[str, Role], servers: Iterable[McpServer]) -> None:
-    """See that the roles that servers name are there.
+    """Check that the roles that servers name are there.
 
     Raises:
         ConfigError: One is not.

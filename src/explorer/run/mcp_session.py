@@ -72,7 +72,7 @@ async def with_mcp_tools(
 
 
 def check_installed() -> None:
-    """See that the protocol's SDK is there.
+    """Check that the protocol's SDK is there.
 
     Raises:
         ConfigError: It is not.

@@ -393,7 +393,7 @@ def _words_on(decision: PlanDecided, plan: Plan) -> ModelText:
 
 
 def check_planning(resources: RunResources) -> None:
-    """See that the plan that the settings ask for can be.
+    """Check that the plan that the settings ask for can be.
 
     Raises:
         ConfigError: It cannot.

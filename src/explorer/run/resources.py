@@ -243,7 +243,7 @@ async def _opened(clients: Clients, choice: Choice, judge: Choice | None) -> Mod
 
 
 def _check_settings(settings: Settings, roles: Mapping[str, Role], choice: Choice) -> None:
-    """See that the model of each role takes the role's effort, and log settings that belong to nothing.
+    """Check that the model of each role takes the role's effort, and log settings that belong to nothing.
 
     Raises:
         ConfigError: A model does not take it.
@@ -439,7 +439,7 @@ def effort_of(settings: Settings, role: Role) -> str:
 
 
 def check_price(ref: ModelRef, settings: Settings) -> None:
-    """See that a money limit, if one was set, can be kept.
+    """Check that a money limit, if one was set, can be kept.
 
     Raises:
         ConfigError: The model has no known price.
@@ -488,7 +488,7 @@ def pricing_of(ref: ModelRef, settings: Settings) -> Pricing:
 
 
 def known_cost(ref: ModelRef, settings: Settings, input_tokens: int, output_tokens: int) -> float | None:
-    """USD that so many tokens of a model cost at most; None when its price is not known."""
+    """Return what so many tokens of a model cost at most, in USD; None when its price is not known."""
     if ref.provider == OFFLINE:
         return 0.0
     rates = _rates(ref, settings)
@@ -496,7 +496,7 @@ def known_cost(ref: ModelRef, settings: Settings, input_tokens: int, output_toke
 
 
 def list_price(ref: ModelRef, settings: Settings) -> Price | None:
-    """USD per million tokens of short requests that no cache takes part in; None when it is not known."""
+    """Return the price of short requests without a cache, in USD per million tokens; None when it is not known."""
     if ref.provider == OFFLINE:
         return Price(input_usd=0.0, output_usd=0.0)
     usages = (Usage(input_tokens=PRICED_TOKENS), Usage(output_tokens=PRICED_TOKENS))

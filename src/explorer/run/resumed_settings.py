@@ -144,7 +144,7 @@ def _both(now: tuple[str, ...], recorded: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def check_vendors(settings: Settings, run_state: RunState) -> None:
-    """See that the vendors of the models that the run keeps are installed.
+    """Check that the vendors of the models that the run keeps are installed.
 
     Raises:
         ConfigError: One is not, so its models' prefix would be taken for a part of their names.

@@ -234,14 +234,14 @@ async def _start(question: str, settings: Settings, hooks: RunHooks) -> RunResul
 
 
 async def resume(folder: Path, settings: Settings, message: str = "", hooks: RunHooks | None = None) -> RunResult:
-    """Go on with an unfinished run, or ask a finished one something further.
+    """Resume an unfinished run, or ask a finished one something further.
 
-    What the run was started with holds, but for what is set explicitly now. Of a run that this user is not known to
-    have started, only what grants nothing holds (`run/resumed_settings.py`).
+    The settings that the run was started with apply, unless they are set explicitly now. Of a run that this user is not
+    known to have started, only those apply that grant nothing (`run/resumed_settings.py`).
 
     Raises:
         ConfigError: The run is complete and there is no message.
-        NotFoundError: The folder holds no run.
+        NotFoundError: The folder is not a run.
         RunLockedError: Another process works on it.
     """
     hooks = hooks or RunHooks()
@@ -301,7 +301,7 @@ def checked_question(question: str) -> str:
 
 
 def _keep_inputs(folder: Path, inputs: Iterable[InputFile], texts: Mapping[str, str]) -> None:
-    """The user's files into `inputs/`: texts, and next to the text of other kinds the file as it was given."""
+    """Write the user's files into `inputs/`: texts, and next to the text of other kinds the file as it was given."""
     for name, text in texts.items():
         Workspace(folder).write_own(f"{INPUTS}/{name}", text)
     for one in inputs:

@@ -128,7 +128,7 @@ class RunSession(SessionContext):
         return conclusion
 
     async def _judge(self, resources: RunResources, budget: Budget) -> Judgements | None:
-        """With `--judge`, ask for a model's opinion of the citations; once, and not while the run winds down."""
+        """Ask for a model's opinion of the citations, with `--judge`; once, and not while the run winds down."""
         was_asked = isinstance(self.records.latest, CitationsJudged)
         if not self.settings.judge or budget.winding_down or was_asked:
             return None
@@ -341,7 +341,7 @@ def _words_of(error: ToolError | None) -> ModelText:
 
 @asynccontextmanager
 async def _hurried(limit: asyncio.Timeout, budget: Budget) -> AsyncGenerator[None]:
-    """While inside, bring the end forward when the user stops the run: the report has half a minute."""
+    """Bring the end forward while inside, when the user stops the run: the report has half a minute."""
     loop = asyncio.get_running_loop()
 
     def hurry() -> None:

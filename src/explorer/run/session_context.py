@@ -323,7 +323,7 @@ def _limit(name: str, resources: RunResources, run_state: RunState, reasons: Ses
 
 
 def _log(session: SessionConfigured) -> None:
-    """One line each for the log, with all reasons."""
+    """Log one line for each of its parts, with all reasons."""
     for role, in_use in session.models.items():
         logger.info("model of {}: {} ({})", role, in_use.model, in_use.why)
     logger.info("web search: {} ({})", ", ".join(session.search) or "none", session.search_why)
