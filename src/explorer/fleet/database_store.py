@@ -39,7 +39,7 @@ class DatabaseStore:
     """Whether a command may still be at work, in the background."""
 
     def __post_init__(self) -> None:
-        """Know the files that the database has."""
+        """Take over from the database which files it has."""
         self._files = FolderChanges(self.folder)
         for path in self.record.files:
             self._files.know(path)

@@ -20,7 +20,7 @@ MAX_BYTES = 64 * 1024 * 1024
 
 
 def check_inputs(files: Mapping[str, bytes]) -> None:
-    """See that files can travel with a question.
+    """Check that files can travel with a question.
 
     Raises:
         ConfigError: They are too many or too large.

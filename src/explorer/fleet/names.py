@@ -7,7 +7,7 @@ MAX_NAME_CHARS = 255
 
 
 def check_name(what: str, name: str) -> None:
-    """See that a name can be stored and shown.
+    """Check that a name can be stored and shown.
 
     Args:
         what: What it names, for the error.

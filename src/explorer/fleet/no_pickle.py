@@ -6,7 +6,7 @@ from dbos._serialization import DefaultSerializer
 
 
 def refuse_pickle() -> None:
-    """Have the library read nothing that was pickled, in this process.
+    """Make the library refuse pickled data in this process.
 
     Each row of the database says in which form it is written, and the library obeys, whatever form was asked for. What
     explorer writes there is JSON. The library has no setting for it, so its reader is replaced.

@@ -24,7 +24,7 @@ EMPTY_S = 600.0
 
 
 def agree_on_workspace(database: FleetDatabase, workspace: Path) -> None:
-    """See that a workspace is the one that the fleet's runs are in; that of the first worker is.
+    """Check that a workspace is the one that the fleet's runs are in; that of the first worker is.
 
     Raises:
         ConfigError: It is another one.

@@ -78,7 +78,7 @@ class Holdings:
             self.slices[name].spent += used[name.limit.unit]
 
     def forget_others(self, known: Collection[LimitName]) -> None:
-        """Hold nothing of limits that were removed: a new limit of the same name is another one."""
+        """Drop what is left of limits that were removed: a new limit of the same name is another one."""
         for name, one in self.slices.items():
             if name.limit not in known:
                 one.held = one.spent = 0
@@ -166,7 +166,7 @@ class WorkerShares:
 
     @asynccontextmanager
     async def served(self) -> AsyncGenerator[None]:
-        """Speak to the database while inside."""
+        """Exchange what waits with the database while inside."""
         try:
             async with asyncio.TaskGroup() as group:
                 serving = group.create_task(self._serve())
@@ -187,7 +187,7 @@ class WorkerShares:
         return {SliceName(name, window_of(name.period, self.now())): need[name.unit] for name in concerned}
 
     async def ask(self, holdings: Holdings, key_id: str, need: Mapping[str, int]) -> Refused | Later | None:
-        """ShareAsked for more, for a request; return why there is none, and None when there was."""
+        """Ask for more, for a request; return why there is none, and None when there was."""
         answer: asyncio.Future[Refused | Later | None] = asyncio.get_running_loop().create_future()
         self._waiting.asked.append(_Asked(holdings, ShareAsked(holdings.taking, key_id, need), answer))
         self._called.set()
@@ -251,7 +251,7 @@ class WorkerShares:
                     await asyncio.sleep(RETRY_S)
 
     async def _speak(self) -> bool:
-        """Say and ask all that is to be; return whether the database answered."""
+        """Send everything that waits to the database in one go; return whether it answered."""
         waiting, self._waiting = self._waiting, _Waiting()
         closings, self._closings = self._closings, []
         given = ShareExchange(

@@ -12,7 +12,7 @@ SINCE = (3, 42)
 
 
 def add_millisecond_clock() -> None:
-    """Have each connection to SQLite that is opened from now on know `unixepoch('subsec')`, in this process.
+    """Add `unixepoch('subsec')` to each connection to SQLite that this process opens from now on.
 
     On Python 3.12 and later the library stores times by that call. The SQLite of Debian 12, 3.40, answers it with NULL,
     and every submission failed. The library opens connections of its own, so the call is added to all.

@@ -235,7 +235,7 @@ class Worker:
         return taken
 
     async def _flush(self, at_work: _AtWork) -> None:
-        """Have the run's store take what was written after the last record, such as the report of a run cut short."""
+        """Store what was written after the last record, such as the report of a run that was cut short."""
         try:
             if at_work.store is not None:
                 await asyncio.to_thread(at_work.store.flush)
