@@ -82,7 +82,7 @@ class CommandResult:
 
 
 def token_counts(usage: Usage) -> dict[str, int]:
-    """Tokens by kind; `input` includes what the provider's cache held."""
+    """Return tokens by kind; `input` includes what the provider's cache had."""
     return {
         "input": usage.input_tokens,
         "output": usage.output_tokens,

@@ -17,19 +17,19 @@ SENTENCE_CHARS = 90
 
 
 def money(usd: float | None) -> str:
-    """`$0.0123`; `cost unknown` when no price is known."""
+    """Return an amount, such as `$0.0123`; `cost unknown` when no price is known."""
     if usd is None:
         return "cost unknown"
     return f"${usd:.4f}" if 0 < usd < 1 else f"${usd:.2f}"
 
 
 def cost(usd: float | None) -> str:
-    """`$0.0123`; `unknown` when no price is known, for a column that says what it is of."""
+    """Return an amount for a column of costs, such as `$0.0123`; `unknown` when no price is known."""
     return "unknown" if usd is None else money(usd)
 
 
 def spent(usd: float | None, estimated: Estimate) -> str:
-    """`$0.41, of which $0.12 estimated`; in tokens where nothing of the money is estimated, or its price not known."""
+    """Return an amount with its estimated part, `$0.41, of which $0.12 estimated`; that in tokens without a price."""
     if not estimated:
         return money(usd)
     part = f"{money(estimated.cost_usd)}" if usd is not None and estimated.cost_usd else ""
@@ -37,14 +37,14 @@ def spent(usd: float | None, estimated: Estimate) -> str:
 
 
 def tokens(count: int) -> str:
-    """`950`, `12.3k`, `1.2M`."""
+    """Return a number of tokens, such as `950`, `12.3k` or `1.2M`."""
     if count < THOUSAND:
         return str(count)
     return f"{count / THOUSAND:.1f}k" if count < MILLION else f"{count / MILLION:.1f}M"
 
 
 def duration(seconds: float) -> str:
-    """`9s`, `2m05s`, `1h02m`."""
+    """Return a duration, such as `9s`, `2m05s` or `1h02m`."""
     whole = max(0, round(seconds))
     if whole < MINUTE_S:
         return f"{whole}s"
@@ -60,7 +60,7 @@ def short_time(seconds: float) -> str:
 
 
 def percent(part: float | None) -> str:
-    """`83 %`; `-` when there is nothing to take a part of."""
+    """Return a share, such as `83 %`; `-` when there is nothing to take a part of."""
     return "-" if part is None else f"{100 * part:.0f} %"
 
 
@@ -70,7 +70,7 @@ def cached(part: int, whole: int) -> str:
 
 
 def cited(verdicts: Mapping[str, int], uncited: int) -> str:
-    """`24 cited sentences (23 supported, 1 unchecked)`: the parts sum to the whole; uncited ones are told apart."""
+    """Return `24 cited sentences (23 supported, 1 unchecked)`: the parts sum to the whole; uncited ones follow."""
     parts = [f"{number} {name.replace('_', ' ')}" for name, number in verdicts.items() if number]
     whole = counted(sum(verdicts.values()), "cited sentence")
     more = f", {uncited} uncited" if uncited else ""
@@ -78,14 +78,14 @@ def cited(verdicts: Mapping[str, int], uncited: int) -> str:
 
 
 def size(count: int) -> str:
-    """`950 B`, `12.3 kB`, `1.2 MB`."""
+    """Return a size, such as `950 B`, `12.3 kB` or `1.2 MB`."""
     if count < THOUSAND:
         return f"{count} B"
     return f"{count / THOUSAND:.1f} kB" if count < MILLION else f"{count / MILLION:.1f} MB"
 
 
 def counted(number: int, word: str) -> str:
-    """`1 source`, `3 sources`."""
+    """Return a number with its noun, such as `1 source` or `3 sources`."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 

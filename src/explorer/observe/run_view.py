@@ -226,7 +226,7 @@ class RunView:
     """Models whose server was seen to read only part of what it was sent."""
 
     def apply(self, record: JournalRecord) -> None:
-        """Fold one record in; one that was seen before changes nothing."""
+        """Apply one record; one that was seen before changes nothing."""
         if record.seq <= self.seq:
             return
         before, self.seq, self.last = self.last, record.seq, record.at

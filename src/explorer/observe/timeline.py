@@ -321,7 +321,7 @@ class _Walk:
             self.add(ENGINE, None, last.end)
 
     def step(self) -> bool:
-        """Go back over one interval, or from a task's beginning to what it waited for; False at the run's beginning."""
+        """Step back over an interval, or from a task's beginning to what it waited for; False at the run's start."""
         # A machine's clock that jumps could make an endless loop.
         self._steps_left -= 1
         task = self._task()
