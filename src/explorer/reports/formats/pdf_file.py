@@ -52,7 +52,7 @@ def pdf_file(document: ReportDocument) -> tuple[bytes, str]:
 
 
 def check_pango() -> None:
-    """See that WeasyPrint finds its libraries.
+    """Check that WeasyPrint finds its libraries.
 
     Raises:
         ConfigError: It does not.

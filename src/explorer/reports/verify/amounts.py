@@ -39,7 +39,7 @@ DOTTED = re.compile(r"\d+\.\d+")
 
 
 def bounds(claimed: Quantity, text: str) -> tuple[Fraction, Fraction] | None:
-    """Between which numbers a source's number may lie, when the sentence says that it rounds."""
+    """Return the least and the largest number that a source may have, if the sentence rounds; None if it does not."""
     before = text[max(0, claimed.start - BEFORE_CHARS) : claimed.start]
     value = max(claimed.values)
     if UNDER.search(before):
@@ -308,7 +308,7 @@ def _name_before(claimed: Quantity, text: str) -> str:
 
 
 def _beside(name: str, claimed: Quantity, indexed: IndexedSource) -> str | None:
-    """`found` when the source has the name with this number, empty when only with others; None when with none."""
+    """Return `found` if the source has the name with this number, empty if only with others, None if with none."""
     number = " ".join(words(claimed.text))
     if f" {name} {number} " in indexed.spaced:
         return "found"

@@ -101,7 +101,7 @@ class _SourceIndex:
         return self._ready(IndexedSource(source, text))
 
     def same_url_sources(self, found: Sequence[IndexedSource]) -> tuple[IndexedSource, ...]:
-        """Other sources of the same addresses."""
+        """Return other sources of the same addresses."""
         cited = {indexed.source.id for indexed in found}
         ids = [one for indexed in found for one in self._by_address[url_key(indexed.source.url)] if one not in cited]
         return tuple(one for one in map(self.take, dict.fromkeys(ids)) if isinstance(one, IndexedSource))

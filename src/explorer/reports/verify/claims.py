@@ -95,7 +95,7 @@ def without_uncited(verification: Verification) -> Verification:
 
 
 def count(claims: Sequence[Claim]) -> dict[str, int]:
-    """`total` and one number for each verdict."""
+    """Return `total` and one number for each verdict."""
     by_verdict = {str(verdict): sum(claim.verdict is verdict for claim in claims) for verdict in Verdict}
     return {"total": len(claims), **by_verdict}
 
@@ -365,7 +365,7 @@ def nearest(sentence: str, text: str, limit: int) -> str:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Paragraphs, long ones cut."""
+    """Yield paragraphs, long ones in pieces."""
     for paragraph in re.split(r"\n\s*\n|\n(?=\s*- )", text):
         for start in range(0, len(paragraph), PASSAGE_CHARS):
             if piece := paragraph[start : start + PASSAGE_CHARS].strip():

@@ -318,7 +318,7 @@ def _around(place: Figure, there: Passages) -> Iterator[Figure]:
 
 
 def _behind(passages: Passages, end: int) -> frozenset[str]:
-    """Words directly behind a figure, as far as the next one."""
+    """Return the words directly after a figure, as far as the next one."""
     following = passages.figures_in(end, end + BEHIND_CHARS)
     last = following[0].start if following else end + BEHIND_CHARS
     stop = BEHIND_END.search(passages.text, end, last)
@@ -404,7 +404,7 @@ def _end(text: str, place: int) -> int:
 
 
 def groups(text: str, there: Passages) -> list[tuple[int, frozenset[str]]]:
-    """Names that the source knows, each as its place and its words."""
+    """Return names that the source has, each as its place and its words."""
     found: list[tuple[int, frozenset[str]]] = []
     for group in GROUP.finditer(text):
         names = (terms_of(group[0]).names & there.known_names) - OF_FIGURES

@@ -205,7 +205,7 @@ def _minutes_between(begin: str, end: str) -> Fraction | None:
 
 
 def _equals(value: Fraction, known: Fraction, one: Quantity) -> bool:
-    """Equal as far as it is written out."""
+    """Return whether two numbers are equal as far as they are written out."""
     written = one.text.split(".")[1] if "." in one.text else ""
     places = len("".join(c for c in written if c.isdigit()))
     return abs(value - known) <= TIED / 10**places
@@ -271,7 +271,7 @@ def _points(indexed: IndexedSource) -> list[Fraction]:
 
 
 def age_when_read(indexed: IndexedSource) -> Fraction | None:
-    """Hours between posting and reading; None when the source does not tell."""
+    """Return the hours between posting and reading; None when the source does not say."""
     try:
         posted = datetime.fromisoformat(indexed.source.published)
     except ValueError:

@@ -62,7 +62,7 @@ class Quantity:
 
 
 def _any_of(words: frozenset[str]) -> str:
-    """Any of these; Latin words end where a word ends, signs and Chinese words wherever they end."""
+    """Return a pattern of any of these; Latin words end where a word ends, signs and Chinese words anywhere."""
     latin = {word for word in words if word[-1].isascii() and word[-1].isalpha()}
     forms = [
         "|".join(re.escape(word) for word in sorted(some, key=lambda word: (-len(word), word)))
@@ -210,14 +210,14 @@ def _part(text: str, one: WrittenShare) -> Quantity:
 
 
 def _tenths(text: str) -> Iterator[Quantity]:
-    """三成: thirty per cent."""
+    """Yield Chinese tenths as percentages: `三成` is thirty per cent."""
     for match in TENTHS.finditer(text):
         value = Fraction(10 * CHINESE_DIGITS[match[1]] + CHINESE_DIGITS.get(match[2], 0))
         yield Quantity(match.start(), match.end(), match[0], "percentage", (value,), "%")
 
 
 def _ranges(text: str, found: list[Quantity]) -> list[Quantity]:
-    """`5-10 million euros`, `$5-10 million`: the ends share what only one of them has."""
+    """Return the numbers; the ends of a range share what only one has: `5-10 million euros`, `$5-10 million`."""
     whole = list(found)
     for place, (one, other) in enumerate(pairwise(found)):
         if one.end <= other.start and BETWEEN.fullmatch(text[one.end : other.start]):
@@ -230,7 +230,7 @@ def _ranges(text: str, found: list[Quantity]) -> list[Quantity]:
 
 
 def _compounds(text: str, found: list[Quantity]) -> list[Quantity]:
-    """`3 hours and 40 minutes`, `5 feet 11 inches`: one more number, which both parts make in the smaller unit."""
+    """Return the numbers, and one in the smaller unit for two parts: `3 hours and 40 minutes`, `5 feet 11 inches`."""
     whole = list(found)
     for one, other in pairwise(found):
         larger, smaller = MEASURES.get(one.unit), MEASURES.get(other.unit)
@@ -324,7 +324,7 @@ def _counts(token: str, letters: str) -> bool:
 
 
 def versions(text: str) -> Iterator[tuple[Named, str]]:
-    """Versions that are marked as such or have three parts, each with its figures alone."""
+    """Yield versions that are marked as such or have three parts, each with its figures alone."""
     for pattern in (MARKED_VERSION, DOTTED_VERSION):
         for found in pattern.finditer(text):
             if pattern is DOTTED_VERSION and GROUPED_BY_DOTS.fullmatch(found[0]):

@@ -118,7 +118,7 @@ class IndexedSource:
         return frozenset(one.day for one in self._figures.dates) | named
 
     def is_month_before(self, day: Day) -> bool:
-        """Whether a month is named without a year and, counted back from the day of publication, is the one given."""
+        """Return whether a month that is named without a year is this one, counted back from the day of publication."""
         known = self.published
         if known is None or day.day or not (day.year and day.month) or Day(0, day.month, 0) not in self.days:
             return False
@@ -169,5 +169,5 @@ class IndexedSource:
 
 
 def plain_address(addresses: str) -> str:
-    """Addresses with their parts as words, so that a story's number or a date in one is found."""
+    """Return addresses with their parts as words, so that a story's number or a date in one is found."""
     return re.sub(r"[/?=&#_]+", " ", re.sub(r"/(\d{4})/(\d\d)/(\d\d)(?=/)", r" \1-\2-\3 ", addresses))

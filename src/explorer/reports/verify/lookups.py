@@ -45,7 +45,7 @@ from explorer.text.calendar_dates import Day, fits, utc_minutes
 
 
 def is_passed_over(one: Quantity) -> bool:
-    """Numbers that say nothing: `one` and `zero` as words, without a unit."""
+    """Return whether a number says nothing: `one` and `zero` as words, without a unit."""
     return one.is_word and not one.unit and max(one.values) <= 1
 
 
@@ -215,7 +215,7 @@ def _without_year(day: Day, indexed: IndexedSource) -> bool:
 
 
 def _other_days(day: Day, cited: Cited) -> str:
-    """Dates of the source that could have been meant."""
+    """Return the source's dates that could have been meant."""
     for indexed in cited:
         known = [
             one
@@ -273,7 +273,7 @@ MAX_EXPLAINED = 60
 
 
 def _amounts(part: SentencePart, cited: Cited) -> list[LookupOutcome]:
-    """Numbers: first those that a source has, then the others, some of which follow from the first."""
+    """Look up numbers: first those that a source has, then the others, some of which follow from the first."""
     message = [one for one in wholes(part.figures.quantities) if not is_passed_over(one)]
     outcomes: dict[int, LookupOutcome] = {}
     for one in message:

@@ -73,7 +73,7 @@ def plain(text: str) -> str:
 
 
 def _figures(text: str) -> str:
-    """Figures and signs as ASCII has them, without making `10⁹` into 109 or `2½` into 21/2."""
+    """Return figures and signs as ASCII has them, without making `10⁹` into 109 or `2½` into 21/2."""
     if text.isascii():
         return text
     text = WIDE_COMMA.sub(_wide_comma, text)

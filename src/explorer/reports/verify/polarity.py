@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 def _words(words: str) -> str:
-    """Alternatives of a regular expression; `~` stands for any ending, `_` for a space."""
+    """Return alternatives of a regular expression; `~` is any ending, `_` a space."""
     shown = sorted(words.split(), key=len, reverse=True)
     return "|".join(re.escape(word).replace(r"\~", r"\w*").replace("~", r"\w*").replace("_", " ") for word in shown)
 

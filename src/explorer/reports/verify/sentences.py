@@ -194,7 +194,7 @@ def _without_code(text: str) -> str:
 
 
 def _marked(text: str) -> str:
-    """Citations as `MARK`; code within a line cites nothing and stays."""
+    """Return the text with citations as `MARK`; code within a line cites nothing and stays."""
 
     def marked(found: "re.Match[str]") -> str:
         if found["ids"] is None:
@@ -270,7 +270,7 @@ def _ends(text: str) -> Iterator[int]:
 
 
 def _with_citations(text: str, end: int) -> int:
-    """Citations behind the end of a sentence are its own, unless they begin the next: `[S3] says ...`."""
+    """Return the end of a sentence with the citations after it, unless they begin the next: `[S3] says ...`."""
     place = end
     while found := NEXT_CITATION.match(text, place):
         place = found.end()

@@ -64,7 +64,7 @@ def _sentence(text: str, place: int) -> tuple[int, int]:
 
 
 def _for_another_period(one: Quantity, text: str, indexed: IndexedSource) -> str:
-    """`$100 a month` of a source with `$1,200 annually`."""
+    """Return why a figure follows from one for another period: `$100 a month` from `$1,200 annually`; else ""."""
     mine = _period(text[one.end : one.end + PERIOD_CHARS])
     if not mine:
         return ""
@@ -85,7 +85,7 @@ def _period(behind: str) -> str:
 
 
 def _before_a_change(one: Quantity, text: str, indexed: IndexedSource) -> str:
-    """`1 million a year earlier` of a source with `2 million, doubling from a year prior`."""
+    """Return why a figure follows from a change: `1 million before` from `2 million, after it doubled`; else ""."""
     for name, factor in FACTORS.items():
         for there in _with_value(max(one.values) * factor, one, text, indexed, factor):
             near = indexed.plain[max(0, there.start - CHANGE_CHARS) : there.end + CHANGE_CHARS]

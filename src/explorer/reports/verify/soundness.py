@@ -100,7 +100,7 @@ def _dangling(body: str, sources: Mapping[str, Source]) -> Flaw | None:
 
 
 def _unsupported(verification: Verification, sources: Mapping[str, Source]) -> Flaw | None:
-    """Sentences whose ids do not exist are another flaw's."""
+    """Return the flaw of unsupported sentences; those whose ids do not exist are another flaw's."""
     faults = [
         one
         for one in verification.faults
@@ -150,7 +150,7 @@ def _own_references(body: str) -> Flaw | None:
 
 
 def _entries(body: str) -> Iterator[str]:
-    """Entries below a heading that announces references, and definitions of footnotes; those with an id are ours."""
+    """Yield entries below a heading that announces references, and footnotes; those with an id are ours."""
     level = 0
     for line in _without_code(body).split("\n"):
         heading = HEADING.match(line)
