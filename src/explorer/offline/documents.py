@@ -194,7 +194,7 @@ class FolderFindings:
 
 
 def search_folder(state: ScriptState, wish: Wish) -> Generator[Step, Sequence[ToolAnswer], FolderFindings]:
-    """Two rounds: what meets the question, then what meets the names that the best passages brought."""
+    """Search in two rounds: for what fits the question, then for the names that the best passages brought."""
     found, phrases = FolderFindings(), Phrases(wish.language)
     question = query_words(wish.question)
     hits = yield from _hits(question, found, phrases)

@@ -106,13 +106,13 @@ def orchestrate(state: ScriptState) -> Script:
 
 
 def _explore(state: ScriptState, plan: ResearchPlan) -> Part:
-    """From the question to a report."""
+    """Take the run from the question to its report."""
     yield from _look_up(state, plan)
     yield from _report(state, plan)
 
 
 def _look_up(state: ScriptState, plan: ResearchPlan) -> Part:
-    """Have helpers find what there is; where a plan is asked for, once it is approved."""
+    """Let helpers look everything up; where a plan is asked for, once it is approved."""
     wish = plan.wish
     plan.steers += yield from agree_on_plan(state, wish, plan.agreed)
     if wish.kind.lists_stories:
@@ -126,7 +126,7 @@ def _look_up(state: ScriptState, plan: ResearchPlan) -> Part:
 
 
 def _first_round(state: ScriptState, plan: ResearchPlan, call_for: Callable[[ResearchPlan], Ask]) -> Part:
-    """Have all sub-questions looked up at the same time; without a plan there is one, the question itself."""
+    """Look up all sub-questions at the same time; without a plan there is one, the question itself."""
     found: dict[str, bool] = {}
     asked = plan.agreed.first_round(plan.wish)
     parts = [
@@ -199,7 +199,7 @@ def _stories(state: ScriptState, plan: ResearchPlan) -> Part:
 
 
 def _closer_looks(state: ScriptState, plan: ResearchPlan, stories: Sequence[ListedStory]) -> Part:
-    """Up to three searchers at once, each with a slice of the stories."""
+    """Call up to three searchers at once, each with a part of the stories."""
     helpers = min(SEARCHERS, -(-len(stories) // FEW_STORIES))
     calls: list[Ask] = []
     for number in range(helpers):
@@ -213,7 +213,7 @@ def _closer_looks(state: ScriptState, plan: ResearchPlan, stories: Sequence[List
 
 
 def _report(state: ScriptState, plan: ResearchPlan) -> Part:
-    """Have the writer write the report; when there is no time or no writer, the orchestrator writes it."""
+    """Call the writer for the report; without time or a writer, the orchestrator writes it."""
     is_from_files = plan.wish.kind in {QuestionKind.FILES, QuestionKind.FOLDER}
     if not state.is_hurried:
         task = ["Write the report `report.md` from these files.", *([FROM_FILES] if is_from_files else [])]

@@ -161,7 +161,7 @@ def split_history(history: Sequence[Message]) -> tuple[TaskData, list[str], list
 
 
 def is_replayed(turn: Turn) -> bool:
-    """Say whether a turn was made by this version of the scripts."""
+    """Return whether a turn was made by this version of the scripts."""
     return turn.provider == PROVIDER and bool(turn.blocks) and turn.blocks[0].get("version") == VERSION
 
 

@@ -204,7 +204,7 @@ def _with_reply(thread: ReadThread, index: int) -> list[NoteQuote]:
 
 
 def _remark_score(thread: ReadThread, index: int) -> float:
-    """Substance: length up to a point, replies, rank, a number; nothing when it has no sentence to quote."""
+    """Return a score of substance: length up to a point, replies, rank, a number; 0 without a sentence to quote."""
     remark = thread.remarks[index]
     first = opening(remark.text, REMARK_CHARS)
     if not first or not is_quotable(first[:320]):

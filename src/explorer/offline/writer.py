@@ -35,12 +35,12 @@ FROM_FILES = "The question is about the user's own files."
 
 
 def notability(story: ListedStory) -> float:
-    """Points and comments, each on a log scale, so that neither decides alone."""
+    """Return a score of points and comments, each on a log scale, so that neither decides alone."""
     return math.log1p(story.points) + 0.7 * math.log1p(story.comments)
 
 
 def most_notable(stories: Iterable[ListedStory]) -> list[ListedStory]:
-    """Stories by notability; of two with one title or one address the better stays."""
+    """Return stories by notability; of two with one title or one address the better stays."""
     seen: set[str] = set()
     kept: list[ListedStory] = []
     for story in sorted(stories, key=lambda story: (-notability(story), story.id)):
