@@ -112,7 +112,7 @@ def look_into_memory(aims: Aims) -> bool:
 
 
 def new_namespaces(_aims: Aims) -> bool:
-    """Become root of a namespace of ones own."""
+    """Become root of an own namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     return libc.unshare(UNSHARE_USER_AND_MOUNT) == 0
 
@@ -183,7 +183,7 @@ def send_datagram(aims: Aims) -> bool:
 
 
 def watch_folder(aims: Aims) -> bool:
-    """Have the kernel say what happens in a folder outside."""
+    """Ask the kernel what happens in a folder outside."""
     libc = ctypes.CDLL(None, use_errno=True)
     watching = libc.inotify_init1(0)
     return libc.inotify_add_watch(watching, os.fsencode(Path(aims["secret"]).parent), 0xFFF) >= 0

@@ -161,13 +161,13 @@ def _mapped(maps: bytes, device: int, known: Mapping[int, int]) -> dict[int, int
 
 
 def changed(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> list[str]:
-    """Files that are new or not what they were, in order of their paths."""
+    """Return files that are new or not what they were, in order of their paths."""
     # Most commands change nothing: that is seen in a quarter of the time.
     return [] if before == after else sorted(path for path, stamp in after.items() if before.get(path) != stamp)
 
 
 def removed_between(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> tuple[str, ...]:
-    """Files that are there no more, in order of their paths."""
+    """Return files that are gone, in order of their paths."""
     return tuple(sorted(before.keys() - after.keys()))
 
 

@@ -115,13 +115,13 @@ async def _attest(
 
 @contextmanager
 def _folder(above: Path | None) -> Generator[Path]:
-    """A folder of its own by its real path: /tmp is a link on some systems, and a sandbox deals in real paths."""
+    """Make a temporary folder, and yield its real path: /tmp is a link on some systems."""
     with tempfile.TemporaryDirectory(prefix=".explorer-attest-", dir=above) as name:
         yield Path(name).resolve()
 
 
 def _attempt(name: str, answer: str, seen: str) -> EscapeAttempt:
-    """Held only if the attacker got nothing and nothing was seen from outside either."""
+    """Return how an attempt went; it failed only if the attacker got nothing and nothing was seen outside either."""
     return EscapeAttempt(
         name=name,
         held=answer == "refused" and not seen,
@@ -255,7 +255,7 @@ class _Range:
 
 @asynccontextmanager
 async def _shooting_range(top: Path, folder: Path) -> AsyncGenerator[_Range]:
-    """Secret files, servers that note who comes, and a process that holds a secret."""
+    """Provide what attackers aim at: secret files, servers that note who comes, a process with a secret."""
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         victims: list[int] = []
