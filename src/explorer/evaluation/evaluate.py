@@ -143,7 +143,7 @@ class _Work:
         return ""
 
     async def _graded(self, question: EvalQuestion, score: Score) -> Score:
-        """Have the reports on a question graded; those that are graded already stay as they are."""
+        """Grade the reports on a question; those that are graded already stay as they are."""
         if self.plan.grading is None or question.rubric is None:
             return score
         mine = _report_of(self.plan.folder / "runs" / question.id) if score.has_report else ""
@@ -253,7 +253,7 @@ def _report_of(folder: Path) -> str:
 
 
 def _check_folder(questions: Sequence[EvalQuestion], plan: EvalPlan) -> None:
-    """See that the folder is of this set, or new.
+    """Check that the folder is of this set, or new.
 
     Raises:
         ConfigError: Another question has the id of one of these there.

@@ -104,7 +104,7 @@ def grading_folder(plan: GradingPlan, name: str, report: str) -> Path:
 
 
 async def ask_grader(plan: GradingPlan, question: str, rubric: Rubric, report: str, folder: Path) -> None:
-    """Have a report graded, or the run resumed that grades it; one that has ended is left alone.
+    """Grade a report in a run of its own, or resume the run that grades it; one that has ended is left as it is.
 
     Args:
         plan: How.

@@ -136,7 +136,7 @@ class ServerConnection:
             self._gone = self._gone or "its connection has ended"
 
     def _settle(self, attempt: ConnectionAttempt) -> None:
-        """Say to all who wait that a connection is over."""
+        """Record that a connection is over, and end all waits for it."""
         words = attempt.state.words
         attempt.state.over.set()
         self._current = None

@@ -82,7 +82,7 @@ def _day(found: "re.Match[str]") -> Day:
 
 
 def times(text: str) -> Iterator[tuple[int, int, str]]:
-    """Times of day, or anything written like one: start, end, and `15:20`."""
+    """Yield times of day, or what is written like one: start, end, and `15:20`."""
     for found in TIME.finditer(text):
         hour, minute, half = int(found[1]), found[2], (found[3] or "").lower()
         hour = hour if not half else hour % 12 + (12 if half == "p" else 0)

@@ -173,7 +173,7 @@ class AlgoliaItem(WireModel):
         )
 
     def replies(self) -> tuple[Comment, ...]:
-        """The comments as a tree, in the order of the answer (by id, the oldest first)."""
+        """Return the comments as a tree, in the order of the answer (by id, the oldest first)."""
         return tuple(child.comment() for child in self.children if child.type in {None, "comment"})
 
     def comment(self) -> Comment:
