@@ -126,6 +126,22 @@ def _fragments(source: str) -> Iterator[tuple[int, str]]:
                 pass
 
 
+NO_VERB = re.compile(
+    r"[^A-Z]|(?:A|An|The|What|Whether|Nothing|While|When|Where|Which|How|Have|See|Its|Each|All|Other)\b"
+)
+"""Beginnings of a function's docstring that say what is there and not what the function does."""
+
+
+def _nouns(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each function's docstring that does not begin with a verb; properties are nouns."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node) or ""
+            is_property = any("property" in ast.unparse(one) for one in node.decorator_list)
+            if not is_property and NO_VERB.match(text):
+                yield node.lineno, text
+
+
 def _command_help(source: str) -> Iterator[tuple[int, str]]:
     """Yield line and text of each docstring that the command line prints as a command's help."""
     for function in ast.parse(source).body:
@@ -179,6 +195,16 @@ def test_docstrings_are_understood_alone() -> None:
     assert found == []
 
 
+def test_docstrings_of_functions_say_what_they_do() -> None:
+    """No docstring of a function begins with an example, an article or a clause."""
+    found = [
+        f"{_name(path)}:{line}: {text.splitlines()[0]}"
+        for path in sorted((ROOT / "src" / "explorer").rglob("*.py"))
+        for line, text in _nouns(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
 def test_pages_and_prompts_use_plain_words() -> None:
     """No page for users, and no role's prompt, contains an avoided word outside of inline code."""
     faults = [
@@ -201,6 +227,12 @@ def test_a_fragment_is_found_in_code() -> None:
     """A planted docstring that begins with "Of" is found under a field and in a function, and "Often" is not."""
     code = 'LIMIT = 1\n"""Of one file."""\ndef act():\n    """As it was."""\nclass A:\n    """Often used."""\n'
     assert [line for line, _ in _fragments(code)] == [2, 4]
+
+
+def test_a_function_without_a_verb_is_found_in_code() -> None:
+    """A planted docstring that begins with an example is found, and a property's is not."""
+    code = 'def cost():\n    """`$0.01`."""\nclass A:\n    @property\n    def b(self):\n        """The size."""\n'
+    assert [line for line, _ in _nouns(code)] == [1]
 
 
 @pytest.mark.parametrize(
