@@ -172,7 +172,7 @@ class Settings(Planning, FleetSettings, BaseModel):
             SHARE,
             "Share of a model's context window at which old results of a conversation are shortened",
             Group.MODELS,
-            details="earlier only where that saves material money at the model's prices",
+            details="Earlier only where that saves material money at the model's prices",
             anchor="context-windows",
         ),
     ] = Field(default=0.8, ge=0.3, le=0.95)
