@@ -55,7 +55,7 @@ def number_in(data: JsonObject, key: str, default: int = 0) -> int:
 class Frozen(BaseModel):
     """Base of our own values: immutable, and unknown fields are errors."""
 
-    # Most kinds of values are not used in most processes, so that of each is built at its first use.
+    # Most kinds of values are not used in most processes, so the schema of each is built at its first use.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
