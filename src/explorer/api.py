@@ -457,7 +457,7 @@ def _prepared(function: str, options: ExploreOptions) -> tuple[Settings, RunHook
 
 
 def _check_options(function: str, options: ExploreOptions) -> None:
-    """See that each option is one: a limit or a model under a wrong name would silently not count.
+    """Check that each option is one: a limit or a model under a wrong name would silently not count.
 
     Raises:
         TypeError: One is not; says where it belongs.
@@ -473,7 +473,7 @@ def _check_options(function: str, options: ExploreOptions) -> None:
 
 
 def _check_groups(settings: Settings) -> None:
-    """See that each key and address belongs to something: with a key under a wrong name, a run would do without it.
+    """Check that each key and address belongs to something: with a key under a wrong name, a run would do without it.
 
     Raises:
         ConfigError: One does not.
