@@ -141,6 +141,8 @@ HARD = {
     "capitals": "A" * 100_000,
     "hyphens": "-A" * 50_000,
     "counters": "12号" * 15_000,
+    "hashes": "#" * 100_000,
+    "pairs": "12," * 30_000,
 }
 
 
@@ -153,6 +155,20 @@ def test_time_grows_with_length_only(name: str) -> None:
     check("It cost 12,345 dollars, “as nobody ever wrote it down” [S1].", {"S1": source("S1", text)}, {"S1": text}.get)
     check(text + " 5 [S1]", {"S1": source("S1", "x")}, {"S1": "x"}.get)
     assert time.process_time() - began < 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["1 ", "1,000 ", "12, ", "1-", "10:00 ", "\n", "Mill 1 ", "In 2024, 1 ton and 5% "])
+def test_a_page_of_figures_without_a_sentence_is_read_in_the_time_of_its_length(text: str) -> None:
+    """What it says of each of its figures is not read from the whole page, whichever rule asks for it."""
+    draft = "The mill ground 4,200 tons in 2024 [S1]. It rose by 35% to 12 in all [S1]. Mill 1 costs 1,000 [S1]."
+    spent: list[float] = []
+    for size in (10_000, 40_000):
+        page = (text * size)[:size]
+        began = time.process_time()
+        check(draft, {"S1": source("S1", page)}, {"S1": page}.get)
+        spent.append(time.process_time() - began)
+    assert spent[1] < 2 + 8 * spent[0]
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from explorer.reports.verify.figures import Quantity, quantities, release
+from explorer.reports.verify.figures import Quantity, release
 from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.numerals import MEASURES, POINTS_OF_PERCENT, Measure
 from explorer.reports.verify.plain import words
@@ -135,7 +135,8 @@ def has_amount(claimed: Quantity, text: str, indexed: IndexedSource) -> Places:
     close = [one for one in rounded(claimed, text, indexed) if _fits(claimed, text, one, indexed)]
     if close:
         return Places("rounded, found", tuple(close))
-    other = [one for one in indexed.quantities if is_converted(claimed, text, one)]
+    alike = [one for ones in indexed.by_unit.values() if _is_convertible(claimed, ones[0]) for one in ones]
+    other = sorted((one for one in alike if is_converted(claimed, text, one)), key=lambda one: one.start)
     return Places("in another unit, found", tuple(other)) if other else Places("")
 
 
@@ -168,6 +169,13 @@ def is_converted(claimed: Quantity, text: str, there: Quantity) -> bool:
         return True
     slack = ABOUT_SHARE if between else CONVERTED_SLACK
     return abs(value - known) <= min(slack * value, max(place, slack * value / 5))
+
+
+def _is_convertible(claimed: Quantity, there: Quantity) -> bool:
+    """Return whether two numbers may be the same by their units, whatever their values are."""
+    if claimed.unit == there.unit:
+        return claimed.is_share or there.is_share
+    return _in_unit(claimed, there) is not None
 
 
 def _measure(unit: str) -> Measure | None:
@@ -236,9 +244,10 @@ def _may_have(claimed: Quantity, text: str, there: Quantity, indexed: IndexedSou
         return True
     if _name_before(there, indexed.plain):
         return False
-    around = indexed.plain[max(0, there.start - NEAR_CHARS) : there.end + NEAR_CHARS]
+    start, end = max(0, there.start - NEAR_CHARS), there.end + NEAR_CHARS
+    around = indexed.plain[start:end]
     is_named = len(claimed.unit) >= STEM_CHARS and claimed.unit[:STEM_CHARS].lower() in around.lower()
-    return is_named or "|" in around or any(_like(one, claimed) for one in quantities(around))
+    return is_named or "|" in around or any(_like(one, claimed) for one in indexed.quantities_in(start, end))
 
 
 def _same_unit(claimed: Quantity, there: Quantity) -> bool:

@@ -77,7 +77,7 @@ class Operand(NamedTuple):
     shown: str
     size: Fraction
     """How many of the smallest unit its own unit has."""
-    is_said: bool
+    is_said: bool = False
     """Whether the source says it of what the writer's sentence names."""
 
 
@@ -156,30 +156,37 @@ HEDGE = re.compile(rf"(?:{OVER.pattern}|{UNDER.pattern}|{ABOUT.pattern})", re.IG
 def _pool(one: Quantity, text: str, indexed: IndexedSource) -> list[Operand]:
     """Return the figures that can make this number, of the sentences that share most with the writer's."""
     mine = _dimension(one.unit)
+    there, mine_too = indexed.passages, terms_of(text).words
     found: dict[tuple[Fraction, str], Operand] = {}
-    for operand in _candidates(mine, text, indexed):
-        if mine in {PERCENT, "times", *COUNTS} or operand.of in {mine, PERCENT, POINTS_OF_PERCENT}:
-            found.setdefault((operand.value, operand.of), operand)
+    for figure, number in _candidates(mine, text, indexed):
+        if len(found) >= MAX_POOL:
+            break
+        new = [one for one in _operands(figure, number, indexed) if (one.value, one.of) not in found]
+        if any(_is_usable(operand, mine) for operand in new):
+            shared = (there.said_of(figure.start, figure.end).words | there.terms[number].words) & mine_too
+            is_said = len(shared) >= FEW_SHARED or not shared.isdisjoint(there.known_names)
+            found |= {(one.value, one.of): one._replace(is_said=is_said) for one in new if _is_usable(one, mine)}
     return list(found.values())[:MAX_POOL]
 
 
-def _candidates(mine: str, text: str, indexed: IndexedSource) -> Iterator[Operand]:
+def _is_usable(operand: Operand, mine: str) -> bool:
+    """Return whether a figure can make a number of what it measures."""
+    return mine in {PERCENT, "times", *COUNTS} or operand.of in {mine, PERCENT, POINTS_OF_PERCENT}
+
+
+def _candidates(mine: str, text: str, indexed: IndexedSource) -> Iterator[tuple[Figure, int]]:
     """Yield the figures of the sentences that are like a text, and of lines below them; all, where it has few."""
     there = indexed.passages
-    mine_too = terms_of(text).words
-    best = [*_alike(text, indexed), *_naming(mine_too, indexed)]
+    best = [*_alike(text, indexed), *_naming(terms_of(text).words, indexed)]
     numbers = dict.fromkeys(line for number in best for line in (number, *there.lines_under(number)))
     if mine == "times":  # what is compared is often said one after the other
         after = [number + step for number in best[:1] for step in (-1, 1, -2, 2)]
         numbers |= dict.fromkeys(number for number in after if 0 <= number < len(there.terms))
-    figures = [(figure, number) for number in numbers for figure in there.figures_in(*there.span(number))]
+    for number in numbers:
+        yield from ((figure, number) for figure in there.figures_in(*there.span(number)))
     alike = {figure.value: figure for figure in there.figures if mine and _dimension(figure.unit) == mine}
     if len(alike) <= MAX_ALIKE:
-        figures += [(figure, there.number_at(figure.start)) for figure in alike.values()]
-    for figure, number in figures:
-        shared = (there.said_of(figure.start, figure.end).words | there.terms[number].words) & mine_too
-        is_said = len(shared) >= FEW_SHARED or not shared.isdisjoint(there.known_names)
-        yield from _operands(figure, number, indexed, is_said=is_said)
+        yield from ((figure, there.number_at(figure.start)) for figure in alike.values())
 
 
 def _naming(words: Iterable[str], indexed: IndexedSource) -> Iterator[int]:
@@ -198,22 +205,22 @@ def _alike(text: str, indexed: IndexedSource) -> list[int]:
     return shown[:MAX_SENTENCES]
 
 
-def _operands(figure: Figure, number: int, indexed: IndexedSource, *, is_said: bool) -> Iterator[Operand]:
+def _operands(figure: Figure, number: int, indexed: IndexedSource) -> Iterator[Operand]:
     shown = indexed.passages.text[figure.start : figure.end]
     if figure.unit == "date":
         year, month, _ = (int(part) for part in figure.value.split("-"))
         if year:
-            yield Operand(Fraction(year * MONTHS), "months", number, shown, Fraction(MONTHS), is_said)
+            yield Operand(Fraction(year * MONTHS), "months", number, shown, Fraction(MONTHS))
             if month:
                 value = Fraction(year * MONTHS + month)
-                yield Operand(value, "months", number, shown, Fraction(MONTHS), is_said)
+                yield Operand(value, "months", number, shown, Fraction(MONTHS))
     elif figure.unit != "clock":
         size = MEASURES[figure.unit].size if figure.unit in MEASURES else Fraction(1)
         if not figure.unit and METRES.match(indexed.passages.text, figure.end):
             metre = MEASURES["metres"]
-            yield Operand(Fraction(figure.value) * metre.size, metre.of, number, f"{shown} m", metre.size, is_said)
+            yield Operand(Fraction(figure.value) * metre.size, metre.of, number, f"{shown} m", metre.size)
         of = POINTS_OF_PERCENT if figure.unit == POINTS_OF_PERCENT else _dimension(figure.unit)
-        yield Operand(Fraction(figure.value) * size, of, number, shown, size, is_said)
+        yield Operand(Fraction(figure.value) * size, of, number, shown, size)
 
 
 def _dimension(unit: str) -> str:

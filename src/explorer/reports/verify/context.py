@@ -8,6 +8,7 @@ or an opposite in a passage that otherwise says the same. With one sign only, no
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from explorer.reports.verify.figures import Figures
 from explorer.reports.verify.heads import other_head
@@ -30,6 +31,8 @@ LEAST_BESIDE = 0.3
 NEAR_SENTENCES = 2
 MAX_POSTINGS = 40
 """Sentences that are looked at for a word; a word of more says little."""
+MAX_RIVALS = 300
+"""Figures that are compared with one of the source; a page may have thousands around it."""
 MIN_TERMS = 2
 OTHER = "says it of something else"
 TURNED = "says it the other way round"
@@ -225,7 +228,7 @@ def _better(claim: ClaimText, said: Said, known: Said, place: Figure, there: Pas
     is_line = there.is_line(number)
     least = LEAST_SHARED * (sum(term in there.index for term in said.words) if is_line else len(said.words))
     here = terms_of(there.text, there.span(number)[0], place.start).names & there.known_names
-    for rival in _rivals(missing, place, there):
+    for rival in islice(_rivals(missing, place, there), MAX_RIVALS):
         other = there.said_of(rival.start, rival.end)
         theirs = said.words & other.words
         # The names before a figure in its sentence are what the sentence is about.
@@ -283,7 +286,7 @@ def _beside(claim: ClaimText, span: tuple[int, int], known: Said, place: Figure,
     said = claim.passages.said_of(*span)
     mine, its = _behind(claim.passages, span[1]), _behind(there, place.end)
     values = {one.value for one in claim.passages.figures}
-    for rival in _around(place, there):
+    for rival in islice(_around(place, there), MAX_RIVALS):
         if rival.value in values or ELLIPTIC.match(there.text, place.end) or _is_in_brackets(rival, place, there):
             continue
         theirs, other = _behind(there, rival.end), there.said_of(rival.start, rival.end)

@@ -404,11 +404,9 @@ def figures(text: str, *, is_dotted: bool = False) -> Figures:
     days = [one for one in dates(text) if not _is_measured(text, one)]
     text = _without(text, ((one.start, one.end) for one in days))
     hours = [(Named(start, end, text[start:end]), clock) for start, end, clock in times(text)]
-    hours += [
-        (Named(*found.span(), found[0]), found[0])
-        for found in RATIO.finditer(text)
-        if not any(start.start <= found.start() < start.end for start, _ in hours)
-    ]
+    taken = {place for one, _ in hours for place in range(one.start, one.end)}
+    ratios = (found for found in RATIO.finditer(text) if found.start() not in taken)
+    hours += [(Named(*found.span(), found[0]), found[0]) for found in ratios]
     text = _without(text, [*((one.start, one.end) for one, _ in hours), *(one.span() for one in ZONE.finditer(text))])
     releases = _apart(list(versions(text)))
     text = _without(text, ((one.start, one.end) for one, _ in releases))

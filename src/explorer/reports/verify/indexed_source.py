@@ -1,6 +1,7 @@
 """One stored source, ready for look-ups: its words, dates and figures, read once."""
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -105,6 +106,23 @@ class IndexedSource:
                 measure = MEASURES[one.unit]
                 for value in one.values:
                     table[measure.of, value * measure.size].append(one)
+        return dict(table)
+
+    @cached_property
+    def _quantity_starts(self) -> list[int]:
+        return [one.start for one in self.quantities]
+
+    def quantities_in(self, start: int, end: int) -> tuple[Quantity, ...]:
+        """Return the numbers that begin between two places of the text."""
+        first, last = (bisect_left(self._quantity_starts, place) for place in (start, end))
+        return self.quantities[first:last]
+
+    @cached_property
+    def by_unit(self) -> dict[tuple[str, bool], list[Quantity]]:
+        """Numbers by their unit, and by whether they are a share."""
+        table: dict[tuple[str, bool], list[Quantity]] = defaultdict(list)
+        for one in self.quantities:
+            table[one.unit, one.is_share].append(one)
         return dict(table)
 
     @cached_property

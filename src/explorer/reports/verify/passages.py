@@ -7,7 +7,7 @@ name nobody, of what was said before: `It cost 85 million` is said of the ship o
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise, takewhile
@@ -20,7 +20,7 @@ from explorer.reports.verify.polarity import Polarity, polarity
 from explorer.reports.verify.terms import LABELS, STOPS, TermSet, key, term_key, terms_of
 from explorer.text.words import CJK_LETTER, sentence_ends
 
-LINE_END = re.compile(r"\n")
+LINE_END = re.compile(r"\n\s*")
 UNSPACED_END = re.compile(r"(?<=[a-z]{2})[.!?](?=[A-Z][a-z]+,? )")
 """An end of a sentence without a space behind it, as pages have where lines were joined: `leaves.Although it`."""
 SPACE = re.compile(r"\s*")
@@ -44,6 +44,8 @@ THAT_FIGURE = re.compile(r"\b(?:that|this|the same) (?:number|figure|share|rate|
 """What the sentence before gives."""
 SAID_CHARS = 300
 """Around a figure, in which something is said of it: what has no end of a sentence may be a whole page of figures."""
+MAX_SENTENCE_CHARS = 2_000
+"""A longer one is no sentence, but a page without an end of one; it is cut, since each rule reads whole sentences."""
 MAX_CLAUSES = 40
 """Clauses before one, of which it may speak."""
 MAX_BEFORE = 2
@@ -98,7 +100,17 @@ def _sentence_starts(text: str) -> list[int]:
         (found.end() for found in UNSPACED_END.finditer(text)),
     )
     starts = {found.end() for end in ends if (found := SPACE.match(text, end))}
-    return sorted({0, *starts})
+    return list(_with_cuts(sorted({0, *starts}), text))
+
+
+def _with_cuts(starts: Sequence[int], text: str) -> Iterator[int]:
+    """Yield where sentences begin, with cuts in those that are too long."""
+    for start, end in pairwise([*starts, len(text)]):
+        yield start
+        while end - start > MAX_SENTENCE_CHARS:
+            space = text.rfind(" ", start + 1, start + MAX_SENTENCE_CHARS)
+            start = space + 1 if space > 0 else start + MAX_SENTENCE_CHARS  # noqa: PLW2901
+            yield start
 
 
 class Clause(NamedTuple):

@@ -49,7 +49,7 @@ LINK = re.compile(
 ADDRESS = re.compile(r"<?\bhttps?://[^\s<>()\"'\u3000-\u303f\uff00-\uffef]+>?")
 NOTE_MARK = re.compile(r"\[(?:\d{1,3}|[a-z]|edit|citation needed|note \d+)\]")
 EMPHASIS = re.compile(r"\*+(?!\d)|(?<!\d)\*+|~~|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
-HEAD_MARK = re.compile(r"^[ \t]{0,3}(?:#{1,6}|>)+[ \t]+", re.MULTILINE)
+HEAD_MARK = re.compile(r"^[ \t]{0,3}[#>]+[ \t]+", re.MULTILINE)
 TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9]{0,9}(?:\s[^<>\n]{0,300})?/?>")
 SPACES = re.compile(r"[^\S\n]+")
 
