@@ -312,6 +312,40 @@ def test_the_web_is_searched_and_read() -> None:
     assert "“The zipper was invented by Whitcomb Judson in 1893.” [S51]" in done.files["report.md"]
 
 
+RIVER = (
+    "The ferry over the river Lark carried 41,000 people in its last year, and the new bridge opened in May. "
+    "On day 1 the ferry was slower than the bridge, and on day 100 it was still slower than the bridge.\n\n"
+    "The bridge over the river has two lanes and a path for bicycles, and cost 9 million euros to build. "
+    "Its engineers say that it will last for a hundred years, if it is painted every ten of them."
+)
+
+
+def read_page(question: str) -> str:
+    """The report on a question that names a page."""
+    done = run(question, changed={"read_webpage": lambda _given: page("S50", "The new bridge", RIVER)})
+    return done.files["report.md"]
+
+
+def test_the_address_of_a_page_is_no_part_of_what_is_asked() -> None:
+    """Numbers and words of an address make no sentence an answer, and nothing of it is called missing."""
+    report = read_page("According to http://10.0.0.1/100.html, how much did the bridge cost to build?")
+    assert "closest to the question: “The bridge over the river has two lanes" in report
+    assert "On day 1" not in report
+    assert "Nothing quoted mentions" not in report
+
+
+@pytest.mark.parametrize(
+    "question", ["Summarize https://news.example/bridge", "What is this page about? https://news.example/bridge"]
+)
+def test_a_page_is_summarized_by_its_own_sentences(question: str) -> None:
+    """A question that names a page and nothing to look for gets the sentences that say most about it."""
+    report = read_page(question)
+    assert "“The ferry over the river Lark carried 41,000 people in its last year" in report
+    assert "These sentences of the page say most about its subject" in report
+    assert "share most words with the question" not in report
+    assert "Nothing was found" not in report
+
+
 def test_the_users_files_are_read_to_their_ends() -> None:
     """A long file is read part by part, and its passages carry the file's id, over two hops."""
     filler = "Nothing of interest stands on this line of the file.\n" * 150

@@ -112,3 +112,17 @@ def test_a_question_about_a_row_finds_it_by_the_head_of_its_table() -> None:
     note = ReadDocument(title="Check", source="S1", about="", text=text, is_note=True)
     (found,) = passages_about([note], "What does the verdict elsewhere mean?")
     assert found.text == "elsewhere | a source says it of another one"
+
+
+def test_the_title_of_a_page_alone_makes_no_sentence_an_answer() -> None:
+    """What shares only the words above it is left out, and so is the title itself; a note's row may be such a one."""
+    title = "How to show a route on a tablet"
+    text = f"{title}.\nThe route is shown when you open the layers. At least I did not find anything else there.\n"
+    page = ReadDocument(title=title, source="S1", about="", text=text)
+    found = [one.text for one in passages_about([page], "How do I show a route on a tablet?")]
+    assert "The route is shown when you open the layers." in found
+    assert "At least I did not find anything else there." not in found
+    note = ReadDocument(title=title, source="S1", about="", text=f"{title}\nOpen the layers first.", is_note=True)
+    assert [one.text for one in passages_about([note], "How do I show a route on a tablet?")] == [
+        "Open the layers first."
+    ]

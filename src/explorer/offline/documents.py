@@ -11,6 +11,7 @@ from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAn
 from explorer.offline.sections import NoteQuote, document_section, quote, short_reason, slug, unknown
 from explorer.offline.text import (
     Candidate,
+    best_sentences,
     covered,
     is_quotable,
     names_in,
@@ -28,6 +29,8 @@ SEARCH, READ = "search_corpus", "read_document"
 MAX_RESULTS = 8
 MAX_PAGES = 4
 MAX_PASSAGES = 8
+GIST_SENTENCES = 6
+"""Quoted of a page that a question asks for as a whole."""
 HOP_PASSAGES = 4
 ANSWERED = 0.75
 """The share of a question that a passage has if it needs no second step."""
@@ -82,6 +85,10 @@ class FoundSentence(Candidate):
 
     document: ReadDocument
 
+    def shares(self, asked: set[str]) -> bool:
+        """Return whether it has a word of the question itself: a page's title alone makes no sentence an answer."""
+        return self.document.is_note or bool(asked & set(words_of(self.text)))
+
 
 def passages_about(
     documents: Iterable[ReadDocument], question: str, *, follows_names: bool = False
@@ -90,11 +97,11 @@ def passages_about(
 
     With `follows_names`, then those about names that the best ones brought: the second step of a question in two.
     """
+    asked = set(words_of(question))
     passages = [one for document in documents for one in _passages_of(document)]
-    first = relevant(passages, words_of(question))[:MAX_PASSAGES]
+    first = [index for index in relevant(passages, words_of(question)) if passages[index].shares(asked)][:MAX_PASSAGES]
     if not follows_names:
         return [passages[index] for index in first]
-    asked = set(words_of(question))
     if not first or max(covered(passages, asked)) >= ANSWERED:
         return [passages[index] for index in first]
     new = {word for index in first[:HOP_BASE] for word in words_of(" ".join(names_in(passages[index].text)))} - asked
@@ -105,11 +112,15 @@ def passages_about(
 
 
 def _passages_of(document: ReadDocument) -> list[FoundSentence]:
-    """Return the sentences of a document with what they stand under: its title, and of a row the head of its table."""
+    """Return the sentences of a document with what they stand under: its title, and of a row the head of its table.
+
+    The title itself is none of them.
+    """
     heads = row_heads(unwrapped(document.text)) if document.is_note else {}
     return [
         FoundSentence(f"{document.title}. {heads[text]}" if text in heads else document.title, text, document)
         for text in document.sentences()
+        if text.casefold() != document.title.casefold()
     ]
 
 
@@ -169,8 +180,17 @@ def read_pages(
         gaps += _gaps(url, page, answer, phrases)
     documents = [ReadDocument(page.title, page.source, page.about, page.text) for page in pages.values() if page]
     documents += [ReadDocument(hit.title, hit.source, hit.url, hit.snippet) for hit in hits if not pages.get(hit.url)]
-    found = passages_about(documents, wish.question)
+    found = _gist_of(documents) if wish.is_about_whole_page else passages_about(documents, wish.subject)
     return (yield from keep(sections_of(found, phrases), gaps, folder, phrases))
+
+
+def _gist_of(documents: Iterable[ReadDocument]) -> list[FoundSentence]:
+    """Return the sentences of each document that say most about it, in its own order."""
+    return [
+        FoundSentence(document.title, text, document)
+        for document in documents
+        for text in best_sentences(document.text, document.title, GIST_SENTENCES)
+    ]
 
 
 def _gaps(title: str, page: ReadPage | None, answer: ToolAnswer, phrases: Phrases) -> list[str]:

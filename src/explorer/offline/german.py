@@ -45,6 +45,9 @@ GERMAN: dict[str, str] = {
         "Diese Sätze haben die meisten Wörter mit der Frage gemeinsam; ob sie die Frage beantworten, möge der Leser"
         " beurteilen."
     ),
+    "page_gist": (
+        "Diese Sätze der Seite sagen am meisten über ihr Thema, nach den Wörtern, die sie mit dem Rest gemeinsam haben."
+    ),
     "titles_missing": "Kein Titel hier nennt: {words}",
     "words_missing": "Kein Zitat erwähnt: {words}",
     "follow_up": "Weitere Frage: {question}",

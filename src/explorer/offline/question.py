@@ -100,6 +100,9 @@ SORTS = (
     ("top", re.compile(r"\b(?:top|best|biggest|most)\b|热门|最热", re.IGNORECASE)),
 )
 URL = re.compile(r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]")
+ADDRESS = re.compile(rf"(?:\baccording to\s+)?{URL.pattern}", re.IGNORECASE)
+PAGE_WORDS = frozenset(words_of("webpage website web link url text content contents key takeaways gist"))
+"""What a page is called in a question that asks for all of it, besides the general words."""
 
 
 class QuestionKind(StrEnum):
@@ -148,6 +151,18 @@ class Wish:
     def topic_words(self) -> frozenset[str]:
         """The words of the topic that a title could share."""
         return frozenset(words_of(self.topic)) - GENERAL_WORDS
+
+    @property
+    def subject(self) -> str:
+        """The question without the addresses in it: an answer need not repeat their words."""
+        return " ".join(ADDRESS.sub(" ", self.question).split())
+
+    @property
+    def is_about_whole_page(self) -> bool:
+        """Whether the question names a page and nothing to look for on it, such as `Summarize https://...`."""
+        empty = GERMAN_WORDS if self.language == "de" else frozenset[str]()
+        left = set(words_of(self.subject)) - GENERAL_WORDS - PAGE_WORDS - empty
+        return bool(URL.search(self.question)) and not left
 
     @property
     def place(self) -> str:

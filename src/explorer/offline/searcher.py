@@ -64,7 +64,7 @@ def _in_folder_first(state: ScriptState, wish: Wish, folder: str) -> Script:
     if SEARCH not in state.tools:
         return (yield from search_web(state, wish, folder))
     found = yield from search_folder(state, wish)
-    passages = passages_about(found.documents, wish.question, follows_names=True)
+    passages = passages_about(found.documents, wish.subject, follows_names=True)
     if not passages and not state.is_hurried:
         gaps = [*found.gaps, phrases("folder_nothing")]
         gaps += [phrases("not_searched", files=found.not_searched)] if found.not_searched else []

@@ -164,12 +164,15 @@ def _passage_report(wish: Wish, sections: Sequence[str], notice: list[str], gaps
     if not shown:
         return [*lines, phrases("nothing"), "", *unknown(gaps, phrases)]
     best = quotes_in(shown[0])[0]
-    lines += [phrases("best_passage", text=best.text, cite=f"[{best.source}]"), "", phrases("best_match"), ""]
+    if wish.is_about_whole_page:
+        lines += [phrases("page_gist"), ""]
+    else:
+        lines += [phrases("best_passage", text=best.text, cite=f"[{best.source}]"), "", phrases("best_match"), ""]
     for section in shown:
         lines += [f"#{section}", ""]
     found = set(words_of(" ".join(shown)))
     known = found | (GERMAN_WORDS if phrases.language == "de" else frozenset[str]())
-    asked = dict.fromkeys(words_of(wish.question))
+    asked = {} if wish.is_about_whole_page else dict.fromkeys(words_of(wish.subject))
     missing = [one for one in asked if one not in known and not re.search(r"\d", one) and not _is_form(one, found)]
     if missing and phrases.language != "zh":
         gaps.append(phrases("words_missing", words=", ".join(missing[:8])))
