@@ -341,7 +341,7 @@ def test_a_page_is_summarized_by_its_own_sentences(question: str) -> None:
     """A question that names a page and nothing to look for gets the sentences that say most about it."""
     report = read_page(question)
     assert "“The ferry over the river Lark carried 41,000 people in its last year" in report
-    assert "These sentences of the page say most about its subject" in report
+    assert "The question names nothing to look for." in report
     assert "share most words with the question" not in report
     assert "Nothing was found" not in report
 
@@ -356,6 +356,23 @@ def test_the_users_files_are_read_to_their_ends() -> None:
     )
     simulation.ask("When was the bridge opened that Anna Example designed?", (("inputs/a.md", "S1"),))
     assert "“It was opened in 1967 by the mayor of the town.” [S1]" in simulation.files["report.md"]
+
+
+def test_what_the_engine_writes_above_a_parsed_file_is_not_quoted() -> None:
+    """Its name and its title are facts of ours, which no source has; a user's own frontmatter is a text of theirs."""
+    simulation = Simulated(tools())
+    text = (
+        "original: report.pdf\ntitle: Inspection report of the ropes\n---\n\nThe inspector found 7 worn ropes of 52.\n"
+    )
+    simulation.files["inputs/report.pdf.md"] = f"---\n{text}"
+    simulation.files["inputs/mine.md"] = "---\ntitle: Inspection of my ropes\n---\n\nThey are fine.\n"
+    simulation.ask(
+        "What did the inspection of the ropes report?", (("inputs/report.pdf.md", "S1"), ("inputs/mine.md", "S2"))
+    )
+    report = simulation.files["report.md"]
+    assert "“The inspector found 7 worn ropes of 52.” [S1]" in report
+    assert "“title: Inspection of my ropes” [S2]" in report
+    assert "title: Inspection report of the ropes" not in report
 
 
 def test_a_word_in_another_form_is_not_missing() -> None:
@@ -533,3 +550,19 @@ def test_summaries_stay_short() -> None:
     done = run("What is notable on Hacker News today?")
     assert len(done.summaries) == len(_replies(done))
     assert all(0 < len(summary) < 2000 for summary in done.summaries)
+
+
+@pytest.mark.parametrize("question", ["Summarize this file", "What is in it?", "总结这个文件"])
+def test_a_file_is_summarized_by_its_own_sentences(question: str) -> None:
+    """A question that says nothing to look for gets sentences of the file, and a file without text is called that."""
+    simulation = Simulated(tools())
+    simulation.files["inputs/a.md"] = (
+        "# Budget\n\nThe budget for 2025 is 1,200 euros.\n\n- Ropes are checked by Mara.\n"
+    )
+    simulation.files["inputs/empty.md"] = ""
+    simulation.ask(question, (("inputs/a.md", "S1"), ("inputs/empty.md", "S2")))
+    report = simulation.files["report.md"]
+    assert "- “The budget for 2025 is 1,200 euros.” [S1]" in report
+    assert "- “Ropes are checked by Mara.” [S1]" in report
+    assert "No text could be read from “inputs/empty.md”" in report or "未能从“inputs/empty.md”读到文字" in report
+    assert "Nothing was found" not in report

@@ -126,3 +126,18 @@ def test_the_title_of_a_page_alone_makes_no_sentence_an_answer() -> None:
     assert [one.text for one in passages_about([note], "How do I show a route on a tablet?")] == [
         "Open the layers first."
     ]
+
+
+def test_a_year_leads_from_no_passage_to_another() -> None:
+    """The second step of a question follows names; what only happened in the same year is no answer."""
+    text = (
+        "The inspector Mara Quill found 7 worn ropes in 2025.\nNo flood came in 2025.\nMara Quill lives in the port.\n"
+    )
+    note = ReadDocument(title="Log", source="S1", about="", text=text, is_note=True)
+    found = [
+        one.text
+        for one in passages_about(
+            [note], "How many worn ropes, sails, masts and anchors came to the harbour?", follows_names=True
+        )
+    ]
+    assert found == ["The inspector Mara Quill found 7 worn ropes in 2025.", "Mara Quill lives in the port."]

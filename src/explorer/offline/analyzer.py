@@ -2,13 +2,14 @@
 
 import re
 
-from explorer.offline.documents import ReadDocument, keep, parts_of, passages_about, sections_of
+from explorer.offline.documents import ReadDocument, gist_of, keep, parts_of, passages_about, sections_of
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import understand_task
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, read_files
 from explorer.offline.searcher import folder_in
 from explorer.offline.sections import quotes_in, title_of
 from explorer.schema.messages import TaskData
+from explorer.text.frontmatter import without_frontmatter
 from explorer.text.ranking import rank_by_query
 from explorer.text.sanitize import single_line
 from explorer.text.words import words_of
@@ -32,14 +33,22 @@ def analyze(state: ScriptState) -> Script:
     phrases = Phrases(wish.language)
     texts = yield from read_files(state, list(sources))
     files = [
-        ReadDocument(path.removeprefix("inputs/"), sources[path], path, text, is_note=True)
+        ReadDocument(path.removeprefix("inputs/"), sources[path], path, _own_words(text), is_note=True)
         for path, text in texts.items()
     ]
-    documents = [part for one in files for part in parts_of(one)]
-    found = passages_about(documents, wish.question, follows_names=True)
-    gaps = [phrases("no_document", title=path, why="read_file") for path in sources if path not in texts]
+    if wish.has_subject:
+        documents = [part for one in files for part in parts_of(one)]
+        found = passages_about(documents, wish.subject, follows_names=True)
+    else:
+        found = gist_of(files)
+    gaps = [phrases("no_text", title=path) for path in sources if path not in texts]
     gaps += [phrases("lines_cut", title=path) for path in texts if path in state.cut_files]
     return (yield from keep(sections_of(found, phrases), gaps, folder_in(state.task) or "passages/", phrases))
+
+
+def _own_words(text: str) -> str:
+    """Return a file without the facts that the engine writes above the text of a PDF or an office file."""
+    return without_frontmatter(text) if text.startswith("---\noriginal: ") else text
 
 
 def take_notes(state: ScriptState) -> Script:

@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from explorer.offline.phrases import Phrases
-from explorer.offline.question import Wish
+from explorer.offline.question import URL, Wish
 from explorer.offline.reading import ListedHit, ReadPage, harmless, listed_hits, not_searched, page_read
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer
 from explorer.offline.sections import NoteQuote, document_section, quote, short_reason, slug, unknown
@@ -30,7 +30,7 @@ MAX_RESULTS = 8
 MAX_PAGES = 4
 MAX_PASSAGES = 8
 GIST_SENTENCES = 6
-"""Quoted of a page that a question asks for as a whole."""
+"""Quoted of a text that a question asks for as a whole."""
 HOP_PASSAGES = 4
 ANSWERED = 0.75
 """The share of a question that a passage has if it needs no second step."""
@@ -180,17 +180,21 @@ def read_pages(
         gaps += _gaps(url, page, answer, phrases)
     documents = [ReadDocument(page.title, page.source, page.about, page.text) for page in pages.values() if page]
     documents += [ReadDocument(hit.title, hit.source, hit.url, hit.snippet) for hit in hits if not pages.get(hit.url)]
-    found = _gist_of(documents) if wish.is_about_whole_page else passages_about(documents, wish.subject)
+    is_whole = bool(URL.search(wish.question)) and not wish.has_subject
+    found = gist_of(documents) if is_whole else passages_about(documents, wish.subject)
     return (yield from keep(sections_of(found, phrases), gaps, folder, phrases))
 
 
-def _gist_of(documents: Iterable[ReadDocument]) -> list[FoundSentence]:
-    """Return the sentences of each document that say most about it, in its own order."""
-    return [
-        FoundSentence(document.title, text, document)
-        for document in documents
-        for text in best_sentences(document.text, document.title, GIST_SENTENCES)
-    ]
+def gist_of(documents: Iterable[ReadDocument]) -> list[FoundSentence]:
+    """Return the sentences of each document that say most about it; of a short note the first ones."""
+    return [FoundSentence(one.title, text, one) for one in documents for text in _gist_of(one)]
+
+
+def _gist_of(document: ReadDocument) -> list[str]:
+    best = best_sentences(document.text, document.title, GIST_SENTENCES)
+    if len(best) == GIST_SENTENCES or not document.is_note:
+        return best
+    return [text for text in document.sentences() if text.casefold() != document.title.casefold()][:GIST_SENTENCES]
 
 
 def _gaps(title: str, page: ReadPage | None, answer: ToolAnswer, phrases: Phrases) -> list[str]:

@@ -45,9 +45,11 @@ GERMAN: dict[str, str] = {
         "Diese Sätze haben die meisten Wörter mit der Frage gemeinsam; ob sie die Frage beantworten, möge der Leser"
         " beurteilen."
     ),
-    "page_gist": (
-        "Diese Sätze der Seite sagen am meisten über ihr Thema, nach den Wörtern, die sie mit dem Rest gemeinsam haben."
+    "gist": (
+        "Die Frage nennt nichts, wonach zu suchen ist. Zitiert sind Sätze, die mit dem übrigen Text die meisten Wörter"
+        " gemeinsam haben, oder die ersten eines kurzen Textes."
     ),
+    "no_text": "Aus „{title}“ war kein Text zu lesen",
     "titles_missing": "Kein Titel hier nennt: {words}",
     "words_missing": "Kein Zitat erwähnt: {words}",
     "follow_up": "Weitere Frage: {question}",

@@ -83,10 +83,14 @@ PHRASES: dict[str, tuple[str, str]] = {
         ),
         "以下句子与问题共有的词最多；是否回答了问题，请读者自行判断。",
     ),
-    "page_gist": (
-        "These sentences of the page say most about its subject, by the words they share with the rest of it.",
-        "以下句子与页面其余部分共有的词最多，最能说明其主题。",
+    "gist": (
+        (
+            "The question names nothing to look for. Quoted are sentences that share most words with the rest of their"
+            " text, or the first of a short one."
+        ),
+        "问题没有指明要找什么。以下是与全文共有的词最多的句子，短文则为开头的句子。",
     ),
+    "no_text": ("No text could be read from “{title}”", "未能从“{title}”读到文字"),
     "titles_missing": ("No title found here names: {words}", "这里的标题均未提到：{words}"),
     "words_missing": ("Nothing quoted mentions: {words}", "所引内容均未提及：{words}"),
     "follow_up": ("Follow-up: {question}", "追问：{question}"),

@@ -101,8 +101,13 @@ SORTS = (
 )
 URL = re.compile(r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]")
 ADDRESS = re.compile(rf"(?:\baccording to\s+)?{URL.pattern}", re.IGNORECASE)
-PAGE_WORDS = frozenset(words_of("webpage website web link url text content contents key takeaways gist"))
-"""What a page is called in a question that asks for all of it, besides the general words."""
+TEXT_WORDS = frozenset(
+    words_of(
+        "webpage website web link url text content contents key takeaways gist file document note pdf"
+        " 文件 文档 这个 个文"
+    )
+)
+"""What a page or a file is called in a question that asks for all of it, besides the general words."""
 
 
 class QuestionKind(StrEnum):
@@ -158,11 +163,10 @@ class Wish:
         return " ".join(ADDRESS.sub(" ", self.question).split())
 
     @property
-    def is_about_whole_page(self) -> bool:
-        """Whether the question names a page and nothing to look for on it, such as `Summarize https://...`."""
+    def has_subject(self) -> bool:
+        """Whether the question says what to look for; `Summarize https://...` and `What is in this file?` do not."""
         empty = GERMAN_WORDS if self.language == "de" else frozenset[str]()
-        left = set(words_of(self.subject)) - GENERAL_WORDS - PAGE_WORDS - empty
-        return bool(URL.search(self.question)) and not left
+        return bool(set(words_of(self.subject)) - GENERAL_WORDS - TEXT_WORDS - empty)
 
     @property
     def place(self) -> str:

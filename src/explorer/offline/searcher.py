@@ -4,7 +4,17 @@ import re
 from collections.abc import Sequence
 
 from explorer.offline.asked_time import A_DAY
-from explorer.offline.documents import SEARCH, keep, passages_about, read_pages, search_folder, search_web, sections_of
+from explorer.offline.documents import (
+    MAX_PASSAGES,
+    SEARCH,
+    gist_of,
+    keep,
+    passages_about,
+    read_pages,
+    search_folder,
+    search_web,
+    sections_of,
+)
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import URL, QuestionKind, Wish, understand_task
 from explorer.offline.reading import (
@@ -64,7 +74,10 @@ def _in_folder_first(state: ScriptState, wish: Wish, folder: str) -> Script:
     if SEARCH not in state.tools:
         return (yield from search_web(state, wish, folder))
     found = yield from search_folder(state, wish)
-    passages = passages_about(found.documents, wish.subject, follows_names=True)
+    if wish.has_subject:
+        passages = passages_about(found.documents, wish.subject, follows_names=True)
+    else:
+        passages = gist_of(found.documents)[:MAX_PASSAGES]
     if not passages and not state.is_hurried:
         gaps = [*found.gaps, phrases("folder_nothing")]
         gaps += [phrases("not_searched", files=found.not_searched)] if found.not_searched else []

@@ -36,7 +36,9 @@ QUESTION = ("?", "\uff1f")
 OPEN_ENDS = (*QUESTION, ":", "\uff1a")
 TOO_ALIKE = 0.5
 MIN_DIGITS = 3
-"""A number with more digits can be a name, such as a year."""
+"""A number with more digits can be a name."""
+YEAR = re.compile("1[5-9][0-9][0-9]|20[0-9][0-9]")
+"""What many passages share that have nothing else in common."""
 BEGINNING = 16
 """The quotable sentences of an article that are considered: an article says at its beginning what it is about."""
 LEANS_ON_OTHERS = re.compile(
@@ -130,11 +132,11 @@ class Scored:
 
 
 def names_in(text: str) -> list[str]:
-    """Return words with a capital and long numbers: what one passage may hand on to another."""
+    """Return words with a capital and long numbers but no years: what one passage may hand on to another."""
     found = [
         word for word in LATIN_WORD.findall(text) if word[0].isupper() or (word.isdigit() and len(word) > MIN_DIGITS)
     ]
-    return [word for word in found if not is_stop_word(word)]
+    return [word for word in found if not is_stop_word(word) and not YEAR.fullmatch(word)]
 
 
 def unwrapped(text: str) -> str:

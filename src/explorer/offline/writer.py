@@ -99,7 +99,8 @@ def report_of(wish: Wish, texts: dict[str, str], gaps: Sequence[str] = (), *, fr
         lines = _story_report(wish, list(texts.values()), sections, notice, all_gaps)
     else:
         all_gaps += [] if from_files or sections or URL.search(wish.question) else [phrases("configure")]
-        lines = _passage_report(wish, sections, notice, all_gaps)
+        is_whole = not wish.has_subject and bool(from_files or URL.search(wish.question))
+        lines = _passage_report(wish, sections, notice, all_gaps, is_whole=is_whole)
     return "\n".join(lines).strip() + "\n"
 
 
@@ -155,7 +156,9 @@ def _lead(ranked: Sequence[ListedStory], wish: Wish, phrases: Phrases) -> list[s
     return [("" if phrases.language == "zh" else " ").join(sentences), ""]
 
 
-def _passage_report(wish: Wish, sections: Sequence[str], notice: list[str], gaps: list[str]) -> list[str]:
+def _passage_report(
+    wish: Wish, sections: Sequence[str], notice: list[str], gaps: list[str], *, is_whole: bool
+) -> list[str]:
     phrases = Phrases(wish.language)
     title = harmless(single_line(wish.question))
     title = title if len(title) <= MAX_TITLE_CHARS else f"{title[:MAX_TITLE_CHARS].rsplit(' ', 1)[0]} ..."
@@ -164,15 +167,15 @@ def _passage_report(wish: Wish, sections: Sequence[str], notice: list[str], gaps
     if not shown:
         return [*lines, phrases("nothing"), "", *unknown(gaps, phrases)]
     best = quotes_in(shown[0])[0]
-    if wish.is_about_whole_page:
-        lines += [phrases("page_gist"), ""]
+    if is_whole:
+        lines += [phrases("gist"), ""]
     else:
         lines += [phrases("best_passage", text=best.text, cite=f"[{best.source}]"), "", phrases("best_match"), ""]
     for section in shown:
         lines += [f"#{section}", ""]
     found = set(words_of(" ".join(shown)))
     known = found | (GERMAN_WORDS if phrases.language == "de" else frozenset[str]())
-    asked = {} if wish.is_about_whole_page else dict.fromkeys(words_of(wish.subject))
+    asked = {} if is_whole else dict.fromkeys(words_of(wish.subject))
     missing = [one for one in asked if one not in known and not re.search(r"\d", one) and not _is_form(one, found)]
     if missing and phrases.language != "zh":
         gaps.append(phrases("words_missing", words=", ".join(missing[:8])))
