@@ -92,9 +92,9 @@ class Batch:
     """Records that are written together, and reach the disk with one sync."""
 
     entries: list[tuple[JournalRecord, bytes]]
-    writers: list[asyncio.Future[None]]
+    until_written: list[asyncio.Future[None]]
     """Futures of callers that wait until the record is in the file."""
-    waiters: list[asyncio.Future[None]]
+    until_synced: list[asyncio.Future[None]]
     """Futures of callers that wait until the record is on disk."""
     is_synced: bool
     """Whether it is synced; if not, it reaches the disk with a later batch."""
@@ -129,9 +129,9 @@ class Journal:
         self._thread = Thread(target=self._write_batches, name="journal", daemon=True)
         self._waiting: list[tuple[JournalRecord, bytes]] = []
         self._is_writing = False
-        self._waiters: list[asyncio.Future[None]] = []
+        self._until_synced: list[asyncio.Future[None]] = []
         """One future for each caller that waits until the records in `_waiting` are on disk."""
-        self._writers: list[asyncio.Future[None]] = []
+        self._until_written: list[asyncio.Future[None]] = []
         """One future for each caller that waits until the records in `_waiting` are in the file."""
         self._has_lingered = False
         """Whether the records in `_waiting` are to be written although no caller waits for them."""
@@ -238,7 +238,7 @@ class Journal:
             return entry[0]
         # A future of its own: a cancelled agent leaves a whole record, and cancels no other append.
         waiter = asyncio.get_running_loop().create_future()
-        (self._waiters if event.is_barrier else self._writers).append(waiter)
+        (self._until_synced if event.is_barrier else self._until_written).append(waiter)
         self._hand_over()
         await waiter
         self._on_checkpoint("after_append")
@@ -266,11 +266,11 @@ class Journal:
 
     def _hand_over(self) -> None:
         """Give all queued records to the thread as one batch, unless none has to be written or it is writing one."""
-        is_synced = bool(self._waiters) or self._has_lingered
-        if self._is_writing or not (is_synced or self._writers):
+        is_synced = bool(self._until_synced) or self._has_lingered
+        if self._is_writing or not (is_synced or self._until_written):
             return
-        batch = Batch(self._waiting, self._writers, self._waiters, is_synced, asyncio.get_running_loop())
-        self._waiting, self._writers, self._waiters, self._has_lingered = [], [], [], False
+        batch = Batch(self._waiting, self._until_written, self._until_synced, is_synced, asyncio.get_running_loop())
+        self._waiting, self._until_written, self._until_synced, self._has_lingered = [], [], [], False
         self._is_writing = True
         if not is_synced and isinstance(self._store, NoStore):
             self._write_here(batch)
@@ -296,8 +296,8 @@ class Journal:
                 self._store.write(batch.entries, is_synced=batch.is_synced)
                 self._write_all(batch.entries)
                 if batch.is_synced:
-                    if batch.writers:
-                        batch.loop.call_soon_threadsafe(_release, batch.writers)
+                    if batch.until_written:
+                        batch.loop.call_soon_threadsafe(_release, batch.until_written)
                     self._sync()
                 error = None
             except OSError as failed:
@@ -313,8 +313,8 @@ class Journal:
             return
         if batch.is_synced:
             self._durable = batch.entries[-1][0].seq
-        _release(batch.writers)
-        _release(batch.waiters)
+        _release(batch.until_written)
+        _release(batch.until_synced)
         # After the waiting callers have continued: what they append now shares the next batch.
         batch.loop.call_soon(self._hand_over)
         for record, _ in batch.entries:
@@ -327,10 +327,10 @@ class Journal:
             f"the journal cannot be written ({error.strerror}); everything acknowledged so far is safe",
             hint="free space or fix the disk, then: explorer resume " + self._folder.parent.name,
         )
-        for waiter in (*batch.writers, *batch.waiters, *self._writers, *self._waiters):
+        for waiter in (*batch.until_written, *batch.until_synced, *self._until_written, *self._until_synced):
             if not waiter.done():
                 waiter.set_exception(self._failure)
-        self._waiting, self._writers, self._waiters = [], [], []
+        self._waiting, self._until_written, self._until_synced = [], [], []
 
     def _write_all(self, batch: list[tuple[JournalRecord, bytes]]) -> None:
         content = memoryview(b"".join(line for _, line in batch))
@@ -365,9 +365,9 @@ class Journal:
         """Wait until the thread has written its batches; nothing can be appended afterwards, and the lock is kept."""
         if self._lingering is not None:
             self._lingering.cancel()
-        for waiter in (*self._writers, *self._waiters):
+        for waiter in (*self._until_written, *self._until_synced):
             waiter.cancel()
-        self._writers, self._waiters, self._has_lingered = [], [], False
+        self._until_written, self._until_synced, self._has_lingered = [], [], False
         if self._thread.is_alive():
             self._batches.put(None)
             self._thread.join()
