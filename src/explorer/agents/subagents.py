@@ -57,7 +57,7 @@ class Team:
         self._busy: set[str] = set()
         self._numbers: dict[str, int] = {}
         """Each role's latest number, so that hundreds of helpers are not each counted from one."""
-        self.writer = ContextWriter(context.facts, context.run_state, context.budget)
+        self.context_writer = ContextWriter(context.facts, context.run_state, context.budget)
         self._lead = leading_role(context.roles)
         self._writers = report_writers(context.roles)
         self._loading = asyncio.Lock()
@@ -80,7 +80,7 @@ class Team:
                     agent=ORCHESTRATOR,
                     role=lead,
                     task=task,
-                    context=self.writer.of_run(steps, [*inputs.items()]),
+                    context=self.context_writer.of_run(steps, [*inputs.items()]),
                     max_steps=steps,
                     inputs=inputs,
                 )
@@ -104,7 +104,7 @@ class Team:
             AgentContinued(
                 agent=ORCHESTRATOR,
                 task=words,
-                context=self.writer.of_further_task(steps),
+                context=self.context_writer.of_further_task(steps),
                 max_steps=steps,
                 renews_limits=not reason,
                 reason=reason,
@@ -161,7 +161,7 @@ class Team:
             limit = parts.roles[state.role].limits.max_steps
             self._busy.add(state.agent)
             steps = _steps(asked, limit)
-            context = self.writer.of_further_task(steps, call)
+            context = self.context_writer.of_further_task(steps, call)
             await parts.record(
                 AgentContinued(
                     agent=state.agent,
@@ -186,7 +186,7 @@ class Team:
                 parent=caller,
                 parent_call=call,
                 task=task,
-                context=self.writer.of_helper(steps, call),
+                context=self.context_writer.of_helper(steps, call),
                 max_steps=steps,
                 question=_question(asked),
             )

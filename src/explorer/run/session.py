@@ -294,7 +294,7 @@ class RunSession(SessionContext):
         if state is not None and state.finished is not None and (message or self._ended_early(state)):
             await team.record_follow_up(message or self._why_continued())
         elif state is not None and message:
-            await self.record(Steered(agent=ORCHESTRATOR, text=message, context=team.writer.of_message()))
+            await self.record(Steered(agent=ORCHESTRATOR, text=message, context=team.context_writer.of_message()))
         # Only now: until the run is open again on disk, a finished one keeps its report.
         restore_draft(self.run_state, self.workspace)
         if state is not None:
