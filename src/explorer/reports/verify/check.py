@@ -39,7 +39,7 @@ class CitationCheck:
     def __init__(self, sources: Mapping[str, Source], text_of: TextOf) -> None:
         self._sources = sources
         self.text_of = text_of
-        self._ready = lru_cache(maxsize=KEPT)(_itself)
+        self._ready = lru_cache(maxsize=KEPT)(_first_equal)
 
     def check(self, draft: str) -> Verification:
         """Look up what can be looked up of each sentence of a draft that cites (markdown with `[S12]`)."""
@@ -54,8 +54,8 @@ class CitationCheck:
         return Verification(claims=tuple(claims), uncited=tuple(uncited))
 
 
-def _itself(indexed: IndexedSource) -> IndexedSource:
-    """Return a source; remembered, it is the one that was asked for first."""
+def _first_equal(indexed: IndexedSource) -> IndexedSource:
+    """Return the source. Behind a cache, equal sources are the first one, which has its figures and words already."""
     return indexed
 
 
@@ -118,23 +118,29 @@ def _claim(sentence: Sentence, index: _SourceIndex) -> Claim:
         same_url_sources := index.same_url_sources(found)
     ):
         outcomes = look_up(sentence, Cited(found, same_url_sources))
-    verdict, reason = _judged(outcomes, missing)
+    verdict, reason = _verdict_of(outcomes, missing)
     return _as_claim(sentence, verdict, reason, outcomes)
 
 
-def _judged(outcomes: Sequence[LookupOutcome], missing: Sequence[str]) -> tuple[Verdict, str]:
+def _verdict_of(outcomes: Sequence[LookupOutcome], missing: Sequence[str]) -> tuple[Verdict, str]:
+    """Return the verdict on a sentence and its reason, by what was found of its figures and quotes.
+
+    Args:
+        outcomes: One for each of them.
+        missing: Why each source that cannot be looked into is not there.
+    """
     by_verdict = {
         verdict: [outcome for outcome in outcomes if outcome.finding.verdict is verdict] for verdict in Verdict
     }
-    absent, carried = by_verdict[Verdict.NOT_FOUND], by_verdict[Verdict.SUPPORTED]
-    otherwise = by_verdict[Verdict.ELSEWHERE]
+    not_found, supported = by_verdict[Verdict.NOT_FOUND], by_verdict[Verdict.SUPPORTED]
+    elsewhere = by_verdict[Verdict.ELSEWHERE]
     open_ones = [outcome for outcome in by_verdict[Verdict.UNCHECKED] if not outcome.is_own]
-    faults = [_said(outcome) for outcome in (*absent, *otherwise)]
-    if missing and (faults or not carried):
+    faults = [_said(outcome) for outcome in (*not_found, *elsewhere)]
+    if missing and (faults or not supported):
         return Verdict.SOURCE_MISSING, "; ".join([*missing, *faults])
     if faults:
-        return Verdict.NOT_FOUND if absent else Verdict.ELSEWHERE, "; ".join(faults)
-    if open_ones or not carried:
+        return Verdict.NOT_FOUND if not_found else Verdict.ELSEWHERE, "; ".join(faults)
+    if open_ones or not supported:
         return Verdict.UNCHECKED, "; ".join(
             dict.fromkeys(_said(outcome) for outcome in by_verdict[Verdict.UNCHECKED])
         ) or NO_FIGURES
