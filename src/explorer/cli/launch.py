@@ -139,8 +139,8 @@ def start_run(question: str, configuration: Configuration, options: RunOptions, 
 
     session = _session(options, replace(configuration, settings=settings), shown)
     later = replace(options, files=()) if isinstance(options, GivenOptions) else options
-    ended = _Ended(configuration, later, Notifier.of(options.notify, settings), shown is None)
-    return ended.by(_drive(work, session, options))
+    after = _AfterSession(configuration, later, Notifier.of(options.notify, settings), shown is None)
+    return after.finish(_drive(work, session, options))
 
 
 def _since(options: RunOptions, settings: Settings) -> dict[str, str]:
@@ -183,13 +183,13 @@ def continue_run(
         return await resume(folder, settings, message, replace(hooks, tools=tools, plan_decision=decision))
 
     configuration = replace(configuration, settings=settings)
-    ended = _Ended(configuration, options, Notifier.of(options.notify, settings), shown is None)
-    return ended.by(_drive(work, session, options))
+    after = _AfterSession(configuration, options, Notifier.of(options.notify, settings), shown is None)
+    return after.finish(_drive(work, session, options))
 
 
 @dataclass(frozen=True)
-class _Ended:
-    """What is done at the end of a session."""
+class _AfterSession:
+    """What a command does when a session has ended."""
 
     configuration: Configuration
     options: RunOptions
@@ -197,7 +197,7 @@ class _Ended:
     may_ask: bool
     """Whether the terminal is this command's own."""
 
-    def by(self, ending: SessionEnd) -> int:
+    def finish(self, ending: SessionEnd) -> int:
         """Print how a session ended; where a plan waits and a user is at the terminal, ask about it and continue."""
         result = ending.result
         may_ask = self.may_ask and is_at_terminal(self.options)
