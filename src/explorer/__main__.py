@@ -1,6 +1,7 @@
 """The entry point: `explorer` and `python -m explorer`."""
 
 import gc
+import os
 import signal
 import sys
 
@@ -12,6 +13,7 @@ def main() -> int:
 
     Help and version are answered before the parser is imported: they are typed while thinking, so they are instant.
     """
+    _open_standard_streams()
     tokens = sys.argv[1:]
     answer = quick_answer(tokens)
     if answer is not None:
@@ -31,6 +33,21 @@ def main() -> int:
     # All is said and on disk: a late Ctrl-C must not abort the interpreter in the middle of its own shutdown.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return code
+
+
+def _open_standard_streams() -> None:
+    """Connect standard streams that the caller closed to the null device.
+
+    Otherwise the next file or socket gets the number of a standard stream: what a library writes to stderr would end in
+    the journal, and the event loop aborts when it closes it.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # the lowest free number: this one
+            os.set_inheritable(opened, True)  # noqa: FBT003 - the parameter has no name
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable
@@ -15,12 +16,24 @@ import pytest
 
 from cli.conftest import STORY
 from cli.stage import SCRIPT, Explorer, Hold, end_of
-from command import done_here
+from command import done_here, environment
 from explorer.cli.app import run_tokens
 from explorer.cli.question import QUESTION_CHARS
 from explorer.observe.command_result import CommandResult
 from explorer.run.run import MAX_QUESTION_CHARS
 from thoroughness import each_slow_but
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_closed_standard_streams_are_no_fault(tmp_path: Path, closed: tuple[int, ...]) -> None:
+    """As `explorer demo <&-` in a script, or a service without streams: the run is complete and its exit code is 0."""
+    closing = " ".join(f"{number}>&-" for number in closed)
+    for words in ("--help", "demo --no-shell", "runs"):
+        command = f"{shlex.quote(str(SCRIPT))} {words} {closing}"
+        done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment(tmp_path, {}), check=False)
+        assert done.returncode == 0, words
+    assert len(list((tmp_path / "workspace").glob("*/report.md"))) == 1
 
 
 def test_a_demo_run_can_be_made_listed_shown_told_and_continued(
