@@ -566,3 +566,15 @@ def test_a_file_is_summarized_by_its_own_sentences(question: str) -> None:
     assert "- “Ropes are checked by Mara.” [S1]" in report
     assert "No text could be read from “inputs/empty.md”" in report or "未能从“inputs/empty.md”读到文字" in report
     assert "Nothing was found" not in report
+
+
+def test_a_row_of_a_csv_file_is_found_by_the_names_of_its_columns() -> None:
+    """Rows are not joined into a paragraph, and the reader is told what the cells are."""
+    simulation = Simulated(tools())
+    rows = "\n".join(f"R{number},4.{number}0 euros per metre or more,{20 + number} metres long" for number in range(9))
+    simulation.files["inputs/ropes.csv"] = f"rope,price,length\n{rows}\n"
+    simulation.ask("What is the price of rope R7?", (("inputs/ropes.csv", "S1"),))
+    report = simulation.files["report.md"]
+    assert "The passage closest to the question: “R7,4.70 euros per metre or more,27 metres long” [S1]" in report
+    assert "[S1] inputs/ropes.csv | columns: rope,price,length" in report
+    assert "R6,4.60" not in report

@@ -2,7 +2,7 @@
 
 import re
 
-from explorer.offline.documents import ReadDocument, gist_of, keep, parts_of, passages_about, sections_of
+from explorer.offline.documents import ReadDocument, as_table, gist_of, keep, parts_of, passages_about, sections_of
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import understand_task
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, read_files
@@ -33,7 +33,11 @@ def analyze(state: ScriptState) -> Script:
     phrases = Phrases(wish.language)
     texts = yield from read_files(state, list(sources))
     files = [
-        ReadDocument(path.removeprefix("inputs/"), sources[path], path, _own_words(text), is_note=True)
+        as_table(
+            ReadDocument(path.removeprefix("inputs/"), sources[path], path, _own_words(text), is_note=True),
+            path,
+            phrases,
+        )
         for path, text in texts.items()
     ]
     if wish.has_subject:

@@ -41,6 +41,7 @@ MAX_HOLDERS = 6
 FIRST_DOCUMENTS = 4
 FURTHER_DOCUMENTS = 2
 MAX_QUERY_WORDS = 24
+TABLE_ENDINGS = (".csv", ".tsv")
 NEAR_BEGINNING = 12_000
 """A passage before this offset is read from the beginning of its document."""
 LEAD_CHARS = 2_000
@@ -58,16 +59,32 @@ class ReadDocument:
     text: str
     is_note: bool = False
     """Whether it is the user's own: a list's item or a table's row may answer, too."""
+    columns: str = ""
+    """The first line of a text that is one table, which names its columns; each further line is a row."""
 
     def sentences(self) -> list[str]:
         """Return the sentences that can be quoted, each once."""
-        text = unwrapped(self.text)
-        found = notes_of(text) if self.is_note else sentences_of(text)
+        if self.columns:
+            found = [line.strip() for line in self.text.splitlines()]
+        else:
+            text = unwrapped(self.text)
+            found = notes_of(text) if self.is_note else sentences_of(text)
         return [one for one in dict.fromkeys(found) if is_quotable(one, is_note=self.is_note)]
+
+
+def as_table(document: ReadDocument, path: str, phrases: Phrases) -> ReadDocument:
+    """Return a document whose path says that it is one table as one; any other as it is."""
+    columns, _, rows = document.text.partition("\n")
+    if not path.lower().endswith(TABLE_ENDINGS) or not rows:
+        return document
+    about = f"{document.about} | {phrases('columns', names=harmless(columns))}"
+    return replace(document, about=about, text=rows, columns=columns.strip())
 
 
 def parts_of(document: ReadDocument) -> list[ReadDocument]:
     """Return what is below each heading of a document, as documents with these titles."""
+    if document.columns:
+        return [document]
     found: list[ReadDocument] = []
     title, lines = document.title, list[str]()
     for line in [*document.text.splitlines(), "# "]:
@@ -85,10 +102,6 @@ class FoundSentence(Candidate):
 
     document: ReadDocument
 
-    def shares(self, asked: set[str]) -> bool:
-        """Return whether it has a word of the question itself: a page's title alone makes no sentence an answer."""
-        return self.document.is_note or bool(asked & set(words_of(self.text)))
-
 
 def passages_about(
     documents: Iterable[ReadDocument], question: str, *, follows_names: bool = False
@@ -99,7 +112,7 @@ def passages_about(
     """
     asked = set(words_of(question))
     passages = [one for document in documents for one in _passages_of(document)]
-    first = [index for index in relevant(passages, words_of(question)) if passages[index].shares(asked)][:MAX_PASSAGES]
+    first = _with_own_words(passages, relevant(passages, words_of(question)), asked)[:MAX_PASSAGES]
     if not follows_names:
         return [passages[index] for index in first]
     if not first or max(covered(passages, asked)) >= ANSWERED:
@@ -111,14 +124,28 @@ def passages_about(
     return [passages[index] for index in [*first, *second[:HOP_PASSAGES]]]
 
 
+def _with_own_words(passages: Sequence[FoundSentence], chosen: Sequence[int], asked: set[str]) -> list[int]:
+    """Leave out passages that share with the question only what they stand under.
+
+    A page's title makes none of its sentences an answer, and the names of its columns no row of a table in which
+    another row has a word of the question. Items of the user's own notes may be answers by their heading alone.
+    """
+    own = {index for index in chosen if asked & set(words_of(passages[index].text))}
+    tables = {passages[index].document for index in own if passages[index].document.columns}
+    by_heading = {index for index in chosen if passages[index].document.is_note}
+    return [
+        index for index in chosen if index in own or (index in by_heading and passages[index].document not in tables)
+    ]
+
+
 def _passages_of(document: ReadDocument) -> list[FoundSentence]:
     """Return the sentences of a document with what they stand under: its title, and of a row the head of its table.
 
     The title itself is none of them.
     """
-    heads = row_heads(unwrapped(document.text)) if document.is_note else {}
+    heads = row_heads(unwrapped(document.text)) if document.is_note and not document.columns else {}
     return [
-        FoundSentence(f"{document.title}. {heads[text]}" if text in heads else document.title, text, document)
+        FoundSentence(". ".join(filter(None, (document.title, heads.get(text, document.columns)))), text, document)
         for text in document.sentences()
         if text.casefold() != document.title.casefold()
     ]
@@ -259,7 +286,7 @@ def _read(
             found.gaps += _gaps(hit.title, page, answer, phrases)
         if page is not None:
             document = ReadDocument(page.title, page.source, page.about, page.text, is_note=True)
-            found.documents += parts_of(document)
+            found.documents += parts_of(document if _start(hit) else as_table(document, hit.path, phrases))
 
 
 def _start(hit: ListedHit) -> int:

@@ -45,6 +45,7 @@ GERMAN: dict[str, str] = {
         "Diese Sätze haben die meisten Wörter mit der Frage gemeinsam; ob sie die Frage beantworten, möge der Leser"
         " beurteilen."
     ),
+    "columns": "Spalten: {names}",
     "gist": (
         "Die Frage nennt nichts, wonach zu suchen ist. Zitiert sind Sätze, die mit dem übrigen Text die meisten Wörter"
         " gemeinsam haben, oder die ersten eines kurzen Textes."

@@ -83,6 +83,7 @@ PHRASES: dict[str, tuple[str, str]] = {
         ),
         "以下句子与问题共有的词最多；是否回答了问题，请读者自行判断。",
     ),
+    "columns": ("columns: {names}", "列：{names}"),
     "gist": (
         (
             "The question names nothing to look for. Quoted are sentences that share most words with the rest of their"
