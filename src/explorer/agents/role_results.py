@@ -35,7 +35,7 @@ MAX_REFUSALS = 2
 MAX_LISTED = 200
 MAX_TITLE_CHARS = 120
 HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
-CODE_BLOCK = re.compile(r"^(`{3,}|~{3,}).*?^\1", re.MULTILINE | re.DOTALL)
+CODE_BLOCK = re.compile(r"^(`{3,}+|~{3,}+).*?^\1", re.MULTILINE | re.DOTALL)
 TOO_LONG = own(
     "{name} was not taken: the result may have {most:,} bytes as JSON; shorten it",
     name=own(GIVE_RESULT),

@@ -4,7 +4,7 @@ import re
 
 IDS = r"\[S\d+(?:\s*[,;]\s*S\d+)*\]"
 CITATION = re.compile(
-    rf"^(?P<fence>```+|~~~+).*?^(?P=fence)|`(?!{IDS}`)[^`\n]+`|(?P<tick>`?)(?P<ids>{IDS})(?P=tick)",
+    rf"^(?P<fence>`{{3,}}+(?![^\n]*`)|~{{3,}}+).*?^(?P=fence)|`(?!{IDS}`)[^`\n]+`|(?P<tick>`?)(?P<ids>{IDS})(?P=tick)",
     re.MULTILINE | re.DOTALL,
 )
 """`[S12]` and `[S12, S13]`. Code matches too, without ids, so that `row[S1]` in code cites nothing."""
@@ -15,7 +15,7 @@ MISSING_ID = "S0"
 HEADING = re.compile(rf"^## (?:{'|'.join(HEADING_REFERENCES.values())})[ \t]*$", re.MULTILINE)
 REFERENCE = re.compile(r"^(\d+)\. .*`(S\d+)`[ \t]*$", re.MULTILINE)
 NUMBERED = re.compile(
-    rf"^(?P<fence>```+|~~~+).*?^(?P=fence)|`[^`\n]+`|\[(?P<number>\d+)\](?![(:])|(?P<missing>{re.escape(MISSING)})",
+    rf"^(?P<fence>`{{3,}}+(?![^\n]*`)|~{{3,}}+).*?^(?P=fence)|`[^`\n]+`|\[(?P<number>\d+)\](?![(:])|(?P<missing>{re.escape(MISSING)})",
     re.MULTILINE | re.DOTALL,
 )
 

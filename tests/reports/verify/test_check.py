@@ -70,19 +70,50 @@ def test_where_a_citation_may_stand(draft: str) -> None:
 @pytest.mark.parametrize(
     "draft",
     [
-        "# It ground 99 tons [S1]",
+        "# It ground 99 tons",
         "```\nIt ground 99 tons [S1]\n```",
         "The variable `row[S1]` is not cited",
         "---\ntitle: 99 tons [S1]\n---\n",
         "## References\n\n1. 99 tons [S1]\n",
         "## 参考来源\n\n- 99 吨 [S1]\n",
-        "<!-- 99 tons [S1] -->",
-        "Title with 99 tons [S1]\n=====\n",
+        "Title with 99 tons\n=====\n",
+        '[mill]: https://mill.example "99 tons"\n',
+        "[^1]: The 99 tons of the mill\n",
     ],
 )
 def test_what_claims_nothing(draft: str) -> None:
-    """Headings, code, frontmatter, comments and lists of references are passed over."""
+    """Headings without a citation, code, frontmatter, definitions and lists of references are passed over."""
     assert _check(draft).claims == ()
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        "``` x ```\nIt ground 99 tons [S1].\n",
+        "```a`b\nIt ground 99 tons [S1].\n",
+        "A `<!--` b.\n\nIt ground 99 tons [S1].\n\nAnd `-->` c.",
+        "A \\<!-- b.\n\nIt ground 99 tons [S1].\n\n--> c.",
+        "# It ground 99 tons [S1]\nMore follows.",
+        "It ground 99 tons [S1]\n-----\n",
+        "[a]: It ground 99 tons [S1]",
+        "[^1]: It ground 99 tons [S1]",
+    ],
+)
+def test_what_a_reader_sees_is_checked(draft: str) -> None:
+    """What only looks like code, a comment or a definition is shown, and a heading with a citation claims something."""
+    assert [(claim.verdict, claim.ids) for claim in _check(draft).claims] == [(Verdict.NOT_FOUND, ("S1",))]
+
+
+@pytest.mark.parametrize(
+    "quote",
+    ["Ida … accept … gifts", "Nobody … accept gifts from the town", "We [never] accept gifts", "人 … 我 … 你们都好"],
+)
+def test_a_quote_that_its_writer_put_together_is_not_found(quote: str) -> None:
+    """Single words with ellipses and a negation in brackets make what the source does not say."""
+    text = "Nobody came. Ida said: we accept gifts from the town. Bread is sold. 人们都说我和你们都好。"
+    assert _one(f"It says “{quote}” [S1].", text).verdict is not Verdict.SUPPORTED
+    whole = "Ida said … accept gifts from [the] town", "we [all] accept gifts", "We accept … Bread is sold"
+    assert all(_one(f"It says “{one}” [S1].", text).verdict is Verdict.SUPPORTED for one in whole)
 
 
 def test_lines_are_those_of_the_draft() -> None:

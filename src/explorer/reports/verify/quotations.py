@@ -4,6 +4,7 @@ import re
 
 from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.plain import plain, spaced, words
+from explorer.reports.verify.polarity import NEGATION
 from explorer.reports.verify.sentences import LEAST_WORDS
 from explorer.text.words import is_mostly_cjk
 
@@ -13,6 +14,9 @@ WINDOW_CHARS = 2_000
 MAX_STARTS = 200
 GAP = re.compile(r"\[?\s?(?:\.\.\.|…|\. \. \.)\s?\]?|\[[^\[\]]{2,80}\]")
 """Left out, or put in by the writer."""
+ELLIPSIS = re.compile(r"\.\.\.|…|\. \. \.")
+LEAST_PART_WORDS, LEAST_PART_CHARACTERS = 2, 4
+"""The least length of what is between ellipses: of single words of a source, nearly any sentence can be made."""
 LETTER_IN_BRACKETS = re.compile(r"\[(\w)\](?=\w)")
 _ENGLISH = "the of and to is in that for was with are have not it this"
 ENGLISH = frozenset(_ENGLISH.split())
@@ -37,10 +41,23 @@ def has_quote(indexed: IndexedSource, quote: str) -> bool:
     parts = parts_of(quote)
     if not parts:
         return False
+    if spaced(plain(quote)) in indexed.spaced:
+        return True
+    if _is_put_together(quote):
+        return False
     if _in_order(indexed.spaced, [part.rstrip() if is_cut else part for part, is_cut in parts]):
         return True
     squeezed = [re.sub(r"(?<!\d) | (?!\d)", "", part) for part, _ in parts]
     return all(len(part) >= LEAST_SQUEEZED for part in squeezed) and _in_order(indexed.squeezed, squeezed)
+
+
+def _is_put_together(quote: str) -> bool:
+    """Return whether a quote is one of its writer: of single words with ellipses, or with a negation put in."""
+    parts = [part for part in ELLIPSIS.split(quote) if words(plain(part))]
+    is_short = len(parts) > 1 and any(
+        len(words(plain(part))) < (LEAST_PART_CHARACTERS if is_mostly_cjk(part) else LEAST_PART_WORDS) for part in parts
+    )
+    return is_short or any(gap[0][0] == "[" and NEGATION.search(gap[0]) for gap in GAP.finditer(quote))
 
 
 def _in_order(text: str, parts: list[str]) -> bool:

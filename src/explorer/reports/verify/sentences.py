@@ -53,7 +53,8 @@ def is_short(quote: str) -> bool:
     return len(shown) < (LEAST_WORDS if not is_mostly_cjk(quote) else LEAST_WORDS + 2)
 
 
-FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
+FENCE = re.compile(r"^ {0,3}(`{3,}+(?!.*`)|~{3,}+)")
+"""The start or the end of a block of code; with backticks behind it, a line of backticks is code within a line."""
 HEADING = re.compile(r"^ {0,3}(#{1,6})(?:\s+(.*?))?\s*#*\s*$")
 UNDERLINE = re.compile(r"^ {0,3}(?:=+|-{2,})\s*$")
 RULE = re.compile(r"^ {0,3}(?:(?:\*\s*){3,}|(?:-\s*){3,}|(?:_\s*){3,})$")
@@ -62,8 +63,11 @@ NUMBERED_ITEM = re.compile(r"^\s*(?:\*\*)?(?:\d{1,3}[.)、]|[（(]\d{1,2}[)）]|
 ROW = re.compile(r"^\s*\|.*\|\s*$")
 ROW_RULE = re.compile(r"^[\s|:]*-[\s|:-]*$")
 QUOTE_LINE = re.compile(r"^ {0,3}>\s?")
-DEFINITION = re.compile(r"^ {0,3}\[[^\]\n]{1,80}\]:\s")
-COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+DEFINITION = re.compile(
+    r"^ {0,3}\[(?!\^)[^\]\n]{1,80}\]:\s*(?:<[^<>\n]*>|\S+)(?:\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))?\s*$"
+    "|^ {0,3}\\[\\^[^\\]\n]{1,80}\\]:\\s(?!.*\ue000)"
+)
+"""The address of a link, which is not shown, or a footnote without a citation; anything else is shown as text."""
 REFERENCES = re.compile(
     r"(?:\d+\.?\s*)?(?:references?|sources?|bibliography|works cited|citations|footnotes"
     r"|参考来源|参考文献|参考资料|引用来源|来源|引用)\s*:?",
@@ -81,10 +85,10 @@ GOES_ON = re.compile(r"[ \t]+[a-z]")
 
 @dataclass(frozen=True)
 class Block:
-    """A paragraph, a list item, a table row or a blockquote."""
+    """A paragraph, a list item, a table row, a blockquote or a heading that cites something."""
 
     kind: str
-    """`text`, `item`, `row` or `quote`."""
+    """`text`, `item`, `row`, `quote` or `heading`."""
     line: int
     text: str
     """Lines of the block, with citations as `MARK`."""
@@ -111,7 +115,7 @@ class Sentence:
 
 
 def sentences(draft: str) -> Iterator[Sentence]:
-    """Yield all sentences of a report; those of code, headings and lists of references are passed over."""
+    """Yield all sentences of a report, but for code, lists of references and headings that cite nothing."""
     before: Sentence | None = None
     for block in _blocks(draft):
         found = [one for one in _split(block) if re.search(r"\w", one.text)]
@@ -151,6 +155,8 @@ def _kind_of(line: str) -> str:
     """Return what a line is a part of; empty for what separates."""
     if not line.strip() or RULE.match(line) or DEFINITION.match(line) or ROW_RULE.match(line):
         return ""
+    if HEADING.match(line):
+        return "heading"
     if ROW.match(line):
         return "row"
     if QUOTE_LINE.match(line):
@@ -160,6 +166,9 @@ def _kind_of(line: str) -> str:
 
 def _bare(line: str, kind: str) -> str:
     """Return a line without the marks of its block."""
+    if kind == "heading":
+        found = HEADING.match(line)
+        return (found[2] or "") if found else line
     if kind == "quote":
         line = QUOTE_LINE.sub("", line)
     if kind in {"item", "quote"}:
@@ -174,7 +183,7 @@ def _lines(draft: str) -> list[str]:
     head = clean[: len(clean) - len(body)] if clean.endswith(body) else ""
     # Only a report that the engine wrote has a frontmatter; a notice is its own, and claims nothing.
     body = without_notice(body) if head else body
-    text = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), "\n" * head.count("\n") + body)
+    text = "\n" * head.count("\n") + body
     return _without_references(_marked(_without_code(text)).split("\n"))
 
 
@@ -205,7 +214,7 @@ def _marked(text: str) -> str:
 
 
 def _without_references(lines: list[str]) -> list[str]:
-    """Drop headings, and what is below one that announces references."""
+    """Drop headings that cite nothing, and all that is below one that announces references."""
     kept: list[str] = []
     skipped = 0
     for place, line in enumerate(lines):
@@ -217,7 +226,8 @@ def _without_references(lines: list[str]) -> list[str]:
         if level:
             is_list = REFERENCES.fullmatch(re.sub(r"[*_]", "", title).strip()) is not None
             skipped = level if is_list else 0 if not skipped or level <= skipped else skipped
-        kept.append("" if level or skipped or UNDERLINE.match(line) else line)
+        is_claim = not skipped and (not level or MARK.search(line) is not None)
+        kept.append(line if is_claim and not UNDERLINE.match(line) else "")
     return kept
 
 

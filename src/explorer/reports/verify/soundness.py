@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from explorer.reports.render import OWN_NUMBER
 from explorer.reports.verify.claims import TextOf, Verdict, Verification, without_notice
-from explorer.reports.verify.sentences import COMMENT, HEADING, QUOTED, REFERENCES
+from explorer.reports.verify.sentences import HEADING, QUOTED, REFERENCES
 from explorer.schema.events import Source
 from explorer.text.citations import CITATION, MISSING_ID, cited_ids
 from explorer.text.frontmatter import without_frontmatter
@@ -255,9 +255,8 @@ def _named(items: Iterable[str]) -> str:
 
 
 def _without_code(body: str) -> str:
-    """Return a text without code and comments; its citations and lines stay."""
-    kept = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), body)
-    return CITATION.sub(lambda found: found[0] if _is_ours(found) else "\n" * found[0].count("\n"), kept)
+    """Return a text without code; its citations and lines stay, and comments, which a report shows as text."""
+    return CITATION.sub(lambda found: found[0] if _is_ours(found) else "\n" * found[0].count("\n"), body)
 
 
 def _is_ours(found: "re.Match[str]") -> bool:
