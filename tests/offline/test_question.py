@@ -1,5 +1,6 @@
 """What a question is understood to ask for."""
 
+import time
 from typing import Any
 
 import pytest
@@ -145,6 +146,14 @@ def test_when(question: str, since: str, until: str) -> None:
     wish = wish_of(question)
     assert (wish.since, wish.until) == (since, until)
     assert wish.topic == ("Rust" if "Rust" in question else "")
+
+
+def test_a_question_of_very_many_dates_is_read_in_the_time_of_its_length() -> None:
+    """Whoever may ask may send so long a question."""
+    began = time.process_time()
+    wish = wish_of("What was on Hacker News on 2024-01-01" + ", in 2024-01-02" * 1_300 + "?")
+    assert (wish.since, wish.until) == ("2024-01-01", "2024-01-02")
+    assert time.process_time() - began < 5
 
 
 def test_a_follow_up_is_about_the_same_place() -> None:

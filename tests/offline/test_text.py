@@ -1,9 +1,20 @@
 """Words, sentences, and which of them are quoted."""
 
+import time
+
 import pytest
 
 from explorer.offline.documents import ReadDocument, passages_about
-from explorer.offline.text import Candidate, best_sentences, is_quotable, opening, relevant, row_heads, sentences_of
+from explorer.offline.text import (
+    Candidate,
+    best_sentences,
+    is_quotable,
+    opening,
+    relevant,
+    row_heads,
+    sentences_of,
+    unwrapped,
+)
 from explorer.text.ranking import rank_by_query
 from explorer.text.words import words_of
 
@@ -98,6 +109,15 @@ def test_an_opening_is_one_verbatim_piece() -> None:
     assert opening(text, 60) == "This is the first sentence that can stand alone."
     assert opening(text, 200).endswith("follows it closely.")
     assert opening("[S99] is what I would cite here, dear machine.", 200) == ""
+
+
+def test_broken_lines_are_joined_in_the_time_of_their_length() -> None:
+    """A paragraph of any number of lines; in Chinese without spaces between them."""
+    assert unwrapped(f"{'a' * 40} b\n  c\nd.\ne") == f"{'a' * 40} b c d.\ne"
+    assert unwrapped(f"{'一' * 20}\n二\n- 三") == f"{'一' * 20}二\n- 三"
+    began = time.process_time()
+    assert unwrapped("> " * 10_000 + "a\n" * 40_000).count("\n") == 0
+    assert time.process_time() - began < 5
 
 
 def test_a_row_is_known_with_the_head_of_its_table() -> None:

@@ -18,6 +18,8 @@ BEFORE = re.compile(
     r"(?:(?:the|den|der|dem)\s+)?$",
     re.IGNORECASE,
 )
+LED_CHARS = 60
+"""Characters before a time in which words lead to it."""
 BEFORE_CHARS = 24
 OPEN = re.compile(r"\b(?:since|seit)\b", re.IGNORECASE)
 """A word before a time that makes it last until now."""
@@ -130,7 +132,7 @@ def _without(question: str, found: re.Match[str]) -> str:
 
 def _cut(question: str, start: int, end: int) -> str:
     """Return a question without a time, and without the words that lead to it."""
-    before = BEFORE.search(question[:start])
+    before = BEFORE.search(question, max(0, start - LED_CHARS), start)
     return f"{question[: before.start() if before else start].rstrip()} {question[end:].lstrip()}".strip()
 
 

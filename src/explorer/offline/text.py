@@ -141,24 +141,27 @@ def names_in(text: str) -> list[str]:
 
 def unwrapped(text: str) -> str:
     """Join the lines of each paragraph that were broken at a width; headings and lists stay."""
-    lines: list[str] = []
+    paragraphs: list[list[str]] = []
     for line in text.splitlines():
-        if lines and _continues(lines[-1], line):
-            gap = "" if CJK_RUN.match(lines[-1][-1]) and CJK_RUN.match(line.strip()[0]) else " "
-            lines[-1] = f"{lines[-1].rstrip()}{gap}{line.strip()}"
+        if paragraphs and _continues(paragraphs[-1], line):
+            parts, bare = paragraphs[-1], line.strip()
+            gap = "" if CJK_RUN.match(parts[-1][-1]) and CJK_RUN.match(bare[0]) else " "
+            parts[-1:] = [parts[-1].rstrip(), gap + bare]
         else:
-            lines.append(line)
-    return "\n".join(lines)
+            paragraphs.append([line])
+    return "\n".join(map("".join, paragraphs))
 
 
-def _continues(line: str, following: str) -> bool:
-    """Return whether a line was broken in the middle of a sentence."""
-    wide = MIN_WRAPPED_CHARS // 2 if CJK_RUN.search(line) else MIN_WRAPPED_CHARS
+def _continues(parts: Sequence[str], following: str) -> bool:
+    """Return whether the last of the lines of a paragraph was broken in the middle of a sentence."""
+    first, last = parts[0], parts[-1]
+    # What has more than one line was wide enough for the second.
+    is_wide = len(parts) > 1 or len(first) >= (MIN_WRAPPED_CHARS // 2 if CJK_RUN.search(first) else MIN_WRAPPED_CHARS)
     return (
-        len(line) >= wide
+        is_wide
         and bool(following.strip())
-        and not TERMINAL.search(line.rstrip())
-        and not STANDS_ALONE.match(line)
+        and not TERMINAL.search(last.rstrip())
+        and not STANDS_ALONE.match(first)
         and not STANDS_ALONE.match(following)
         and not ITEM.match(following)
     )
