@@ -1,6 +1,7 @@
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from engine_stage import source
 from explorer.reports.render import dangling_ids, problem_of, reference, render
@@ -52,6 +53,16 @@ def test_what_only_looks_like_a_citation_stays() -> None:
     assert body(text) == text
     assert body("Hers [1] is not ours [S1].") == "Hers [1: no source] is not ours [1]."
     assert body("A linked [S1](https://example.com).") == "A linked [1](https://example.com)."
+
+
+def test_no_line_of_a_report_says_where_its_numbers_lead() -> None:
+    """A definition, which no viewer shows, would make a link to anywhere of each citation."""
+    evil = "https://evil.example/"
+    for draft in (f"[S1]: {evil}", f"[1]: {evil}", f"> - [S1]: {evil}", f"[S2][x] more\n\n[x]: {evil}"):
+        shown = MarkdownIt().render(body(f"It is so [S1].\n\n{draft}"))
+        assert "<p>It is so [1].</p>" in shown
+        assert f'<a href="{evil}">2</a>' not in shown
+    assert body("So [S1].\n\n[S1]: It is so.") == "So [1].\n\n[1]\\: It is so."
 
 
 def test_without_citations_there_are_no_references() -> None:

@@ -31,6 +31,10 @@ After a letter, a number matches only at the end of a clause.
 """
 NO_SOURCE = "[{number}: no source]"
 """The text that replaces a writer's own number, so that readers do not take it for the number of a reference."""
+AS_DEFINITION = re.compile(r"^(?P<before>(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*)\[(?P<number>\d+)\]:", re.MULTILINE)
+"""The pattern of a number at the beginning of a line that defines, for a viewer, where all such numbers lead."""
+AS_LABEL = re.compile(r"\[(?!S\d)")
+"""The pattern of a label behind a citation, which a viewer would take for the address of it."""
 KIND_WORDS = {"comments": "discussion", "search_hit": "search result"}
 SAMPLE_FLAG = "sample"
 """The flag of bundled, invented sources; references do not show it, but a note says when all of them have it."""
@@ -135,10 +139,12 @@ def render(
         if found["ids"] is None:
             return found[0]
         ids = re.findall(r"S\d+", found["ids"])
-        return "".join(f"[{numbers[name]}]" if name in numbers else MISSING for name in ids)
+        shown = "".join(f"[{numbers[name]}]" if name in numbers else MISSING for name in ids)
+        return f"{shown} " if AS_LABEL.match(found.string, found.end()) else shown
 
     text = CITATION.sub(numbered, _without_own_numbers(body) if cited else body)
     if cited:
+        text = AS_DEFINITION.sub(r"\g<before>[\g<number>]\\:", text)
         heading = HEADING_REFERENCES.get(language, HEADING_REFERENCES["en"])
         lines = [RISKY.sub(_tamed, f"{numbers[name]}. {reference(sources[name])}") for name in cited]
         is_sample = all(SAMPLE_FLAG in sources[name].flags for name in cited)
