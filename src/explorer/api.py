@@ -30,6 +30,7 @@ from explorer.schema.messages import LLMClient
 from explorer.schema.plan import PlanDecision
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
+from explorer.schema.tool_check import check_tools
 from explorer.text.frontmatter import without_frontmatter
 from explorer.tools.finish import Form, answer_in_form, check_form
 from explorer.workspace.user_key import open_key
@@ -396,6 +397,7 @@ class Agent:
         Raises:
             ConfigError: A setting cannot be used.
         """
+        check_tools(self.tools)
         settings = self.settings or load_settings()
         if self.model:
             settings = settings.model_copy(update={"model": self.model})
@@ -441,6 +443,8 @@ async def _awaited(run: Run) -> RunResult:
 def _prepared(function: str, options: ExploreOptions) -> tuple[Settings, RunHooks]:
     _check_options(function, options)
     hooks = options.get("hooks") or RunHooks()
+    tools = (*hooks.tools, *options.get("tools", ()))
+    check_tools(tools)
     form = options.get("output_type", hooks.answer_form)
     if form is not None:
         check_form(form)
@@ -448,7 +452,7 @@ def _prepared(function: str, options: ExploreOptions) -> tuple[Settings, RunHook
     _check_groups(settings)
     return settings, replace(
         hooks,
-        tools=(*hooks.tools, *options.get("tools", ())),
+        tools=tools,
         client=options.get("client", hooks.client),
         answer_form=form,
         approve=options.get("approve", hooks.approve),

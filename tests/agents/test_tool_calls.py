@@ -173,7 +173,7 @@ async def test_whatever_a_tool_raises_or_returns_becomes_words(workspace: Worksp
     assert results["toolerror"] == (False, "say it so")
     assert results["timeouterror"] == (False, "timeouterror failed: TimeoutError: of its own")
     assert results["cancellederror"] == (False, "cancellederror was cut off before it had a result")
-    assert results["exceptiongroup"] == (False, "exceptiongroup failed: ExceptionGroup: many (1 sub-exception)")
+    assert results["exceptiongroup"] == (False, "exceptiongroup failed: ValueError: 1")
     for name in ("recursionerror", "nothing", "nonsense"):
         assert not results[name][0]
         assert results[name][1].startswith(f"{name} failed: ")
@@ -429,6 +429,33 @@ async def test_what_no_result_can_say_passes_through(workspace: Workspace, error
     assert caught.value is error
     assert recorder.results() == ["did "]
     assert recorder.state().open_turn is not None
+
+
+DISK = StorageError("the disk is full")
+
+
+@pytest.mark.parametrize(
+    ("errors", "outcome"),
+    [
+        ([ToolError("no such page"), ToolError("no such bed")], "no such page"),
+        ([ToolError("no such page"), ExceptionGroup("deeper", [KeyError("bed")])], "bad failed: KeyError: 'bed'"),
+        ([ToolError("no such page"), KeyError("bed"), DISK], DISK),
+    ],
+)
+async def test_what_goes_wrong_in_a_task_group_of_a_tool_goes_wrong_in_the_tool(
+    workspace: Workspace, errors: list[Exception], outcome: str | Exception
+) -> None:
+    """The model reads what was written for it, and a full disk still ends the turn."""
+
+    async def fail(_words: str) -> str:
+        raise ExceptionGroup("unhandled errors in a TaskGroup", errors)
+
+    if isinstance(outcome, Exception):
+        with pytest.raises(StorageError) as caught:
+            await run(workspace, [Doing("bad", fail)], ("bad", {}))
+        assert caught.value is outcome
+    else:
+        assert (await run(workspace, [Doing("bad", fail)], ("bad", {}))).results() == [outcome]
 
 
 class Interrupted:

@@ -1,7 +1,7 @@
 """`@tool`: a function as a tool."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, assert_type
@@ -139,7 +139,38 @@ async def _placed(words: str, /) -> str:
     return words
 
 
+async def _hidden(_words: str) -> str:
+    return _words
+
+
+async def _lock(words: asyncio.Lock) -> str:
+    return str(words)
+
+
+async def _late(words: "Nowhere") -> str:  # noqa: F821 - that is the fault  # pyright: ignore[reportUndefinedVariable, reportUnknownParameterType]
+    return str(words)  # pyright: ignore[reportUnknownArgumentType]
+
+
+async def _method(self) -> str:  # noqa: ANN001 - as in a class  # pyright: ignore[reportMissingParameterType, reportUnknownParameterType]
+    return str(self)  # pyright: ignore[reportUnknownArgumentType]
+
+
+async def _yields(words: str) -> AsyncGenerator[str]:
+    yield words
+
+
 WRONG: list[tuple[Callable[..., Any], str]] = [
+    (_hidden, "_hidden is not a tool: its parameter '_words' begins with an underscore"),
+    (_lock, "_lock is not a tool: Unable to generate pydantic-core schema for <class 'asyncio.locks.Lock'>"),
+    (
+        _late,
+        "_late is not a tool: name 'Nowhere' is not defined at the top of its module, where its types are looked up",
+    ),
+    (
+        _method,
+        "_method is not a tool: its parameter 'self' is that of a method: make the tool of an object's method",
+    ),
+    (_yields, "_yields is not a tool: it yields; return the whole result"),
     (_plain, "_plain is not a tool: write it as `async def`"),
     (_untyped, "_untyped is not a tool: its parameter 'words' needs a type"),
     (_many, "_many is not a tool: its parameter 'words' cannot be passed by name"),
@@ -153,3 +184,37 @@ def test_what_cannot_be_a_tool_is_said_at_once(function: Callable[..., Any], fau
     with pytest.raises(TypeError) as caught:
         tool(function)
     assert str(caught.value) == fault
+
+
+async def _send(words: str) -> str:
+    return words
+
+
+def test_a_property_that_there_is_none_of_is_refused() -> None:
+    """A limit of time under a wrong name would not count."""
+    with pytest.raises(TypeError, match="@tool has no property 'timeout'; it has name, description"):
+        tool(timeout=3)(_send)  # pyright: ignore[reportCallIssue]
+
+
+async def test_parameters_may_have_any_name_and_an_optional_context() -> None:
+    """Nothing is said on the program's stderr about `json` and `copy`, which a model of pydantic has, too."""
+
+    @tool
+    async def keep(json: str, copy: int = 1, context: ToolContext | None = None) -> str:
+        """Keep."""
+        return f"{json} {copy} {context is not None}"
+
+    assert list(keep.parameters["properties"]) == ["json", "copy"]
+    assert (await call_tool(keep, json="a")).content == "a 1 True"
+
+
+async def test_what_is_no_text_is_named() -> None:
+    """In words of the tool, not of the library that would check it."""
+
+    @tool  # pyright: ignore[reportArgumentType] - that is the fault
+    async def count() -> int:
+        """Count."""
+        return 3
+
+    with pytest.raises(TypeError, match="it returned int; a tool returns text or a ToolResult"):
+        await call_tool(count)

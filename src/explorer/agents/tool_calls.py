@@ -46,6 +46,8 @@ from explorer.workspace.source_store import remarks
 from explorer.workspace.uninterrupted import uninterrupted
 from explorer.workspace.workspace import Workspace
 
+OF_THE_RUN = (ModelError, PausedError, StorageError, WaitingError)
+"""Errors that are not the tool's: they end or pause the run."""
 MAX_RESULT_CHARS = 40_000
 """Limit of one result in a conversation. A longer result is kept in a file, and the model gets its start and end."""
 MAX_TURN_CHARS = 100_000
@@ -396,9 +398,10 @@ async def _guarded(tool: Tool, doing: Awaitable[ToolResult], timeout_s: float | 
         if task is None or task.cancelling():
             raise
         return ToolResult(success=False, error=own(CUT_OFF, name=code(tool.name)))
-    except (ToolError, ModelError, PausedError, StorageError, WaitingError):
-        raise
-    except Exception as error:  # noqa: BLE001 - the one place: a crash in a tool is logged and becomes its result
+    except Exception as raised:  # noqa: BLE001 - the one place: a crash in a tool is logged and becomes its result
+        error = _decisive(raised)
+        if isinstance(error, (ToolError, *OF_THE_RUN)):
+            raise error from None
         if limit.expired():
             words = "{name} took longer than {seconds:g} s and was stopped"
             return ToolResult(success=False, error=own(words, name=code(tool.name), seconds=timeout_s or 0.0))
@@ -407,6 +410,14 @@ async def _guarded(tool: Tool, doing: Awaitable[ToolResult], timeout_s: float | 
         return ToolResult(
             success=False, error=own("{name} failed: {kind}: {error}", name=code(tool.name), kind=kind, error=error)
         )
+
+
+def _decisive(raised: Exception) -> Exception:
+    """Return the error of a tool's task group that decides: one of the run, then a crash, then words for the model."""
+    if not isinstance(raised, ExceptionGroup):
+        return raised
+    errors = [_decisive(one) for one in cast("ExceptionGroup[Exception]", raised).exceptions]
+    return min(errors, key=lambda one: (not isinstance(one, OF_THE_RUN), isinstance(one, ToolError)))
 
 
 async def _finished(agent: str, call: OpenCall, result: ToolResult, services: CallServices) -> ToolFinished:

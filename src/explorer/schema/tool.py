@@ -1,6 +1,7 @@
 """The tool interface: what a model may call, what each call is given, and `@tool`, which makes tools of functions."""
 
 import inspect
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy, deepcopy
@@ -9,9 +10,17 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property, lru_cache, update_wrapper
 from types import MappingProxyType
-from typing import Any, Generic, ParamSpec, Protocol, Self, TypedDict, Unpack, get_type_hints, overload
+from typing import Any, Generic, ParamSpec, Protocol, Self, TypedDict, Unpack, get_args, get_type_hints, overload
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError, create_model, field_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    PydanticUserError,
+    ValidationError,
+    create_model,
+    field_validator,
+)
 from typing_extensions import TypeVar
 
 from explorer.schema.errors import NoSuchThingError, RefusedCallError, ToolError
@@ -442,6 +451,7 @@ class ToolOptions(TypedDict, total=False):
     is_parallel: bool
     ends_agent: bool
     is_lookup: bool
+    is_search: bool
     is_for_report: bool
     pages_itself: bool
     activity: str
@@ -458,14 +468,22 @@ class FunctionTool(Tool[Arguments], Generic[P]):
         """
         update_wrapper(self, function)
         label = getattr(function, "__name__", "tool")
+        if inspect.isasyncgenfunction(function):
+            raise TypeError(f"{label} is not a tool: it yields; return the whole result")
         if not inspect.iscoroutinefunction(function):
             raise TypeError(f"{label} is not a tool: write it as `async def`")
         self.name = label
         self.description = inspect.cleandoc(function.__doc__ or label)
         for option, value in options.items():
+            if option not in ToolOptions.__annotations__:
+                raise TypeError(f"@tool has no property {option!r}; it has {', '.join(ToolOptions.__annotations__)}")
             setattr(self, option, value)
         self._function: Callable[..., Awaitable[Answer]] = function
-        self.arguments, self._context_names = _arguments_of(function, self.name)
+        try:
+            self.arguments, self._context_names = _arguments_of(function)
+            _ = self.parameters
+        except (PydanticUserError, TypeError, ValueError, NameError) as error:
+            raise TypeError(f"{label} is not a tool: {_first_sentence(error)}") from error
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[Answer]:
         """Call the function itself, unchecked, as a test of it does."""
@@ -474,24 +492,53 @@ class FunctionTool(Tool[Arguments], Generic[P]):
     async def execute(self, arguments: Arguments, context: ToolContext) -> ToolResult:
         """Call the function with the checked arguments."""
         answer = await self._function(**vars(arguments), **dict.fromkeys(self._context_names, context))
-        return answer if isinstance(answer, ToolResult) else ToolResult(success=True, content=answer)
+        match answer:
+            case ToolResult():
+                return answer
+            case str():
+                return ToolResult(success=True, content=answer)
+            case _:  # not every program is checked for types
+                kind = type(answer).__name__
+                raise TypeError(f"it returned {kind}; a tool returns text or a ToolResult")
 
 
-def _arguments_of(function: Callable[..., object], label: str) -> tuple[type[Arguments], list[str]]:
-    """Return the model of a function's arguments, and the names of the parameters that take the context."""
-    hints = get_type_hints(function, include_extras=True)
+def _arguments_of(function: Callable[..., object]) -> tuple[type[Arguments], list[str]]:
+    """Return the model of a function's arguments, and the names of the parameters that take the context.
+
+    Raises:
+        TypeError: A parameter cannot be an argument; as do the errors of pydantic and of `typing`.
+    """
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise TypeError(f"{error} at the top of its module, where its types are looked up") from error
     fields: dict[str, Any] = {}
     contexts: list[str] = []
     for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind not in BY_NAME or name not in hints:
-            why = "needs a type" if parameter.kind in BY_NAME else "cannot be passed by name"
-            raise TypeError(f"{label} is not a tool: its parameter {name!r} {why}")
-        if hints[name] is ToolContext:
+        if problem := _problem_of(parameter, hints):
+            raise TypeError(f"its parameter {name!r} {problem}")
+        if hints[name] is ToolContext or ToolContext in get_args(hints[name]):
             contexts.append(name)
         else:
             default = ... if parameter.default is inspect.Parameter.empty else parameter.default
             fields[name] = (hints[name], default)
-    return create_model(f"{label}_arguments", __base__=Arguments, **fields), contexts
+    with warnings.catch_warnings():
+        # A parameter may be called `json` or `copy`: nothing asks the model of the arguments for its methods.
+        warnings.simplefilter("ignore", UserWarning)
+        return create_model(f"{function.__name__}_arguments", __base__=Arguments, **fields), contexts
+
+
+def _problem_of(parameter: inspect.Parameter, hints: Mapping[str, object]) -> str:
+    """Return why a parameter cannot be an argument, as a clause without its subject; empty: it can."""
+    if parameter.kind not in BY_NAME:
+        return "cannot be passed by name"
+    if parameter.name in hints:
+        return "begins with an underscore" if parameter.name.startswith("_") else ""
+    return "needs a type" if parameter.name != "self" else "is that of a method: make the tool of an object's method"
+
+
+def _first_sentence(error: Exception) -> str:
+    return str(error).partition("\n")[0].partition(". ")[0]
 
 
 @overload
