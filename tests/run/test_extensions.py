@@ -1,6 +1,8 @@
 """What installed packages add: every kind of part, with its settings, without a change in explorer."""
 
+import asyncio
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -17,8 +19,10 @@ from explorer.llm.models import ModelRef
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import BUILT_IN, OWN, Point, installed_extensions
 from explorer.run.resources import known_cost, window_of
+from explorer.run.run import RunHooks, start
 from explorer.schema.messages import JsonObject
 from explorer.schema.settings import Settings
+from explorer.testing import ScriptedClient, says
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "examples" / "plugin"
@@ -50,6 +54,21 @@ def _open(settings, access):
 
 PART = SearchEngine("part", NoSettings, _open)
 """
+
+
+CLASS_WITHOUT_NAME = """
+from explorer.schema.tool import Arguments, Tool
+
+class PART(Tool):
+    description = "Digs."
+    arguments = Arguments
+"""
+
+
+def engine(settings: str, needs: str = "") -> str:
+    """A module with a search engine of these settings."""
+    imports = "from explorer.schema.setting import NoSettings\nfrom explorer.sources.search.port import SearchEngine\n"
+    return f"{imports}PART = SearchEngine('part', {settings}, print, needs={needs!r})"
 
 
 def forget() -> None:
@@ -298,7 +317,14 @@ def test_a_run_whose_vendor_is_gone_names_it(garden: Path, tmp_path: Path) -> No
     ("group", "code", "why"),
     [
         (Point.TOOLS, "raise RuntimeError('no garden\\nhere')", "RuntimeError: no garden here"),
+        (Point.TOOLS, "import sys\nsys.exit('install numpy')", "wants to end the program: install numpy"),
         (Point.TOOLS, "PART = 5", "is not a Tool"),
+        (Point.TOOLS, "async def PART(): pass", "is a function: decorate it with `@tool`"),
+        (Point.TOOLS, CLASS_WITHOUT_NAME, "has no `name`"),
+        (Point.TOOLS, CLASS_WITHOUT_NAME + "    name = 'dig up'", "has the name 'dig up'"),
+        (Point.ROLES, "PART = '/nowhere'", "is not a folder of role files: /nowhere"),
+        (Point.SEARCH, engine("NoSettings", "key"), "needs='key', but its settings declare no such field"),
+        (Point.SEARCH, engine("dict"), "settings that do not derive from ExtensionSettings: dict"),
         (Point.SEARCH, "PART = 5", "is not a SearchEngine"),
         (Point.SOURCES, "from explorer.sources.lobsters import SITE as PART", "is called 'lobsters'"),
         (
@@ -383,7 +409,14 @@ class Fails(Fetches):
     def connect(cls, connections):
         raise KeyError("no such garden")
 
-PART = (Fetches, Fails)
+class Lacks(Fetches):
+    name = "lacks"
+
+    @classmethod
+    def missing(cls, connections):
+        return "no garden was given"
+
+PART = (Fetches, Fails, Lacks)
 """
 
 
@@ -394,6 +427,19 @@ async def test_a_tool_of_a_package_gets_the_connections_of_the_run(site: Path, t
         (tool,) = connectors.installed_tools()
         assert (tool.name, vars(tool)["web"]) == ("fetches", connectors.web)
         assert "read_webpage" in [built_in.name for built_in in connectors.tools()]
+        assert connectors.absent["lacks"] == "no garden was given"
+
+
+def test_a_run_does_without_a_tool_that_its_package_cannot_make(site: Path, tmp_path: Path) -> None:
+    """It was offered to all helpers before it was made: the run is not refused for it."""
+    install_part(site, tmp_path, Point.TOOLS, CONNECTED)
+    client = ScriptedClient({"orchestrator": [says("Nothing.")] * 3})
+    settings = Settings(workspace=tmp_path / "runs", shell="off")
+    result = asyncio.run(start("What grows?", settings, RunHooks(client=client)))
+    assert result.words == "Nothing."
+    rows = explorer_here("tools", cwd=tmp_path).stdout
+    assert re.search(r"^fails +- +Not there: its package could not make it", rows, re.MULTILINE)
+    assert re.search(r"^lacks +- +Not there: no garden was given", rows, re.MULTILINE)
 
 
 SITE_THAT_FAILS = """

@@ -1,6 +1,6 @@
 """The sources of a run: connections opened once for all agents, and the tools that bring evidence from them."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -101,8 +101,9 @@ class Connectors:
     @property
     def absent(self) -> dict[str, str]:
         """Tools that roles may name and this run does not have, each with what would bring it."""
-        connections = self.connections()
-        reasons = {part.name: part.missing(connections) for part in installed_extensions().built_in_tools}
+        connections, installed = self.connections(), installed_extensions()
+        reasons = {part.name: part.missing(connections) for part in installed.built_in_tools}
+        reasons |= {part.name: _lacks(part, connections) for part in installed.installed_tools}
         return {name: why for name, why in reasons.items() if why}
 
     def connections(self, check: CheckAddress = as_asked) -> SourceConnections:
@@ -125,7 +126,22 @@ class Connectors:
 
     def installed_tools(self, check: CheckAddress = as_asked) -> list[Tool]:
         """Return the tools of installed packages."""
-        return connected(installed_extensions().installed_tools, self.connections(check))
+        parts = [part for part in installed_extensions().installed_tools if part.name not in self.absent]
+        return connected(parts, self.connections(check))
+
+
+def left_out(tools: Collection[str]) -> dict[str, str]:
+    """Return the tools of packages that are not among those of a run, because they could not be made for it."""
+    names = (part.name for part in installed_extensions().installed_tools)
+    return {name: "its package could not make it; -v says why" for name in names if name not in tools}
+
+
+def _lacks(part: ToolPart, connections: SourceConnections) -> str:
+    """Return what a run lacks for a tool of a package; empty: nothing."""
+    try:
+        return made(lambda: str(part.missing(connections) or ""), part.name)
+    except UnusablePartError as error:
+        return str(error)
 
 
 def connected(parts: Iterable[ToolPart], connections: SourceConnections) -> list[Tool[Any]]:

@@ -20,6 +20,7 @@ from explorer.schema.messages import LLMClient
 from explorer.schema.setting import ExtensionSettings, NoSettings, Setting, declared_settings, extension_settings
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
+from explorer.schema.tool_check import check_tools, tool_problem
 from explorer.sources.page import Site
 from explorer.sources.search.port import SearchAccess, SearchEngine, WebSearch
 from explorer.text.sanitize import single_line
@@ -270,7 +271,11 @@ def made(make: Callable[[], T], what: str) -> T:
         UnusablePartError: It fails, in whatever way, or makes no such part.
     """
     with foreign_code(what):
-        return make()
+        try:
+            return make()
+        except SystemExit as error:
+            # Such as `sys.exit("install numpy")`: it would end each command, and the program that embeds explorer.
+            raise UnusablePartError(f"wants to end the program: {error}") from error
 
 
 @contextmanager
@@ -295,6 +300,8 @@ def _checked(point: Point, name: str, value: object) -> object:
         return as_tools(value)
     if point == Point.ROLES:
         folder = Path(str(value() if callable(value) else value))
+        if not folder.is_dir():
+            raise UnusablePartError(f"is not a folder of role files: {folder}")
         for path in folder.glob("*.md"):
             _check_role(path)
         return folder
@@ -305,7 +312,23 @@ def _checked(point: Point, name: str, value: object) -> object:
         raise UnusablePartError(f"is called {value.name!r}, but its entry point {name!r}")
     if isinstance(value, Site) and value.open is None and value.connect is None:
         raise UnusablePartError("has neither `open` nor `connect`")
+    _check_fields(cast("SearchEngine[Any] | Site | Vendor[Any]", value))
     return cast("object", value)
+
+
+def _check_fields(part: SearchEngine[Any] | Site | Vendor[Any]) -> None:
+    """See that a part's settings are some, and have the fields that it names.
+
+    Raises:
+        UnusablePartError: They are not, or do not have one.
+    """
+    if not issubclass(part.settings, ExtensionSettings):
+        raise UnusablePartError(f"has settings that do not derive from ExtensionSettings: {part.settings.__name__}")
+    declared = {setting.name for setting in declared_settings(part.settings)}
+    for role in ("needs", "url", "model"):
+        name = getattr(part, role, "")
+        if name and name not in declared:
+            raise UnusablePartError(f"has {role}={name!r}, but its settings declare no such field")
 
 
 def _check_role(path: Path) -> None:
@@ -319,13 +342,12 @@ def _check_role(path: Path) -> None:
 
 def as_tools(value: object) -> tuple[ToolPart, ...]:
     """Return the tools and classes of tools that a value stands for."""
-    if isinstance(value, Tool):
-        return (cast("Tool[Any]", value),)
-    if isinstance(value, type) and issubclass(value, Tool):
-        return (cast("type[Tool[Any]]", value),)
     if isinstance(value, Iterable):
         return tuple(tool for one in cast("Iterable[object]", value) for tool in as_tools(one))
-    raise UnusablePartError("is not a Tool")
+    is_class = isinstance(value, type) and issubclass(cast("type[object]", value), Tool)
+    if problem := tool_problem(cast("object", value), is_class=is_class):
+        raise UnusablePartError(problem)
+    return (cast("ToolPart", value),)
 
 
 def _check_names(parts: Sequence[Extension], loaded: Extensions) -> None:
@@ -375,7 +397,7 @@ def tools_in_file(path: Path) -> list[Tool]:
     """Run a file of Python and return the tools that it defines.
 
     Raises:
-        ConfigError: It cannot be run, or defines none.
+        ConfigError: It cannot be run, or defines none, or one that cannot be used.
     """
     if not path.is_file():
         raise ConfigError(f"there is no file {path}", hint="give a file of Python: --tools FILE.py")
@@ -388,6 +410,7 @@ def tools_in_file(path: Path) -> list[Tool]:
         tools = made(lambda: list(_defined_tools(vars(module).values(), module.__name__)), str(path))
     except UnusablePartError as error:
         raise ConfigError(str(error), hint=f"correct {path}, or leave out --tools") from error
+    check_tools(tools)
     if not tools:
         hint = "decorate an async function with `@tool`, or derive a `Tool`"
         raise ConfigError(f"{path} defines no tools", hint=hint)

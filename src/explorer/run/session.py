@@ -21,6 +21,7 @@ from explorer.journal.agent_state import AgentState
 from explorer.journal.control import Inbox
 from explorer.observe.provenance import write_files_index
 from explorer.reports.verify.claims import Judgements
+from explorer.run.connectors import left_out
 from explorer.run.finish import (
     Conclusion,
     ReportContext,
@@ -179,11 +180,12 @@ class RunSession(SessionContext):
     ) -> Team:
         for_report = {leading_role(resources.roles).name, *report_writers(resources.roles)}
         resources.clients.expect(self.run_state.answered_by)
+        tools = self.all_tools(resources, [*shell.tools, *self.ending_tools(budget)])
         return Team(
             TeamContext(
                 roles=self.roles(resources),
-                tools=self.all_tools(resources, [*shell.tools, *self.ending_tools(budget)]),
-                absent=resources.absent,
+                tools=tools,
+                absent={**left_out(tools), **resources.absent},
                 model_of=lambda role: resources.model_of(
                     role, self.record_failed_attempt, self.wait_limits(budget, is_for_report=role in for_report)
                 ),

@@ -18,7 +18,7 @@ from explorer.cli.settings.configuration import Configuration, configured, passe
 from explorer.cli.settings.options import COMMON, MODEL, CommonOptions, ModelOptions
 from explorer.cli.typo import closest
 from explorer.observe.formatting import counted, first_sentence, one_line
-from explorer.run.connectors import Connectors
+from explorer.run.connectors import Connectors, left_out
 from explorer.run.extensions import OWN, Point, installed_extensions, tools_in_file
 from explorer.run.mcp_roles import mcp_names, used_servers
 from explorer.run.resources import (
@@ -312,7 +312,7 @@ async def all_tools(
             *connectors.installed_tools(),
             *own,
         ]
-        absent = connectors.absent
+        absent = {**left_out({tool.name for tool in offered}), **connectors.absent}
     sandbox = await choose_shell(settings)
     if sandbox.confinement is None:
         return offered, {**absent, **absent_shell(sandbox)}
