@@ -58,6 +58,11 @@ def _run(way: Callable[[Path, Path], "subprocess.CompletedProcess[str]"], folder
     return done.stdout
 
 
+def test_own_model(run: Run) -> None:
+    """A client over HTTP: its turns, calls and tokens are those of the server."""
+    assert run("own_model.py") == "complete: rope: 4 (2 turns, 110 tokens)\n"
+
+
 def test_basic_tool_usage(run: Run) -> None:
     """A decorated function becomes a tool with both vendors' forms, and wrong arguments are explained."""
     output = run("basic_tool_usage.py")

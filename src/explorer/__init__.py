@@ -18,11 +18,21 @@ if TYPE_CHECKING:
     from explorer.api import Agent, Run, explore, explore_sync, fork, load_settings, open_run, resume
     from explorer.run.run import RunHooks, RunResult, StopSignal
     from explorer.schema.approvals import Approval, ApprovalRequest
-    from explorer.schema.errors import ConfigError, ExplorerError, ModelError, NotFoundError, StorageError, ToolError
+    from explorer.schema.errors import (
+        ConfigError,
+        ExplorerError,
+        ModelError,
+        ModelFault,
+        NoSuchThingError,
+        NotFoundError,
+        RefusedCallError,
+        StorageError,
+        ToolError,
+    )
     from explorer.schema.events import JournalRecord, Source, Status
     from explorer.schema.limits import Limits
     from explorer.schema.messages import LLMClient as ModelClient
-    from explorer.schema.messages import Request, Turn
+    from explorer.schema.messages import Request, Results, StopKind, ToolCall, Turn, Usage, UserText
     from explorer.schema.plan import Plan, PlanDecision, SubQuestion
     from explorer.schema.settings import Secrets, Services, Settings
     from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult, tool
@@ -46,13 +56,16 @@ _PLACES = {
         "ConfigError",
         "ExplorerError",
         "ModelError",
+        "ModelFault",
+        "NoSuchThingError",
         "NotFoundError",
+        "RefusedCallError",
         "StorageError",
         "ToolError",
     ),
     "explorer.schema.events": ("JournalRecord", "Source", "Status"),
     "explorer.schema.limits": ("Limits",),
-    "explorer.schema.messages": ("Request", "Turn"),
+    "explorer.schema.messages": ("Request", "Results", "StopKind", "ToolCall", "Turn", "Usage", "UserText"),
     "explorer.schema.plan": ("Plan", "PlanDecision", "SubQuestion"),
     "explorer.schema.settings": ("Secrets", "Services", "Settings"),
     "explorer.schema.tool": ("Arguments", "Effect", "SourceDraft", "Tool", "ToolContext", "ToolResult", "tool"),
@@ -72,10 +85,14 @@ __all__ = [
     "Limits",
     "ModelClient",
     "ModelError",
+    "ModelFault",
+    "NoSuchThingError",
     "NotFoundError",
     "Plan",
     "PlanDecision",
+    "RefusedCallError",
     "Request",
+    "Results",
     "Run",
     "RunHooks",
     "RunResult",
@@ -85,14 +102,18 @@ __all__ = [
     "Source",
     "SourceDraft",
     "Status",
+    "StopKind",
     "StopSignal",
     "StorageError",
     "SubQuestion",
     "Tool",
+    "ToolCall",
     "ToolContext",
     "ToolError",
     "ToolResult",
     "Turn",
+    "Usage",
+    "UserText",
     "__version__",
     "block",
     "explore",
