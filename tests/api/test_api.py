@@ -240,6 +240,21 @@ async def test_an_agent_is_resumed_as_an_agent(settings: Settings) -> None:
     assert [schema.name for schema in request.tools] == ["census"]
 
 
+async def test_a_run_with_a_client_of_its_own_goes_to_no_vendor(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Resumed without the client, it is refused, whatever keys there are: its conversation was not for them."""
+    run = Agent(client=ScriptedClient({"orchestrator": [says("Four.")]}), settings=settings).run("Two and two?")
+    await run
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-other")
+    for given in (settings, load_settings(workspace=settings.workspace)):
+        with pytest.raises(ConfigError, match="answered by a client of the program") as raised:
+            await resume(run, "And three?", settings=given)
+        assert "client=" in raised.value.hint
+    replies = ScriptedClient({"orchestrator": [says("Four."), says("Five.")]})
+    assert (await resume(run, "And three?", settings=settings, client=replies)).words == "Five."
+
+
 async def test_an_agent_answers_in_a_form(settings: Settings) -> None:
     """The form is the schema of a tool; an agent that never calls it ends as partial, and says why."""
     answer = says("", ("give_answer", {"city": "Lisbon", "inhabitants": 5}))

@@ -11,6 +11,8 @@ from explorer.schema.model_options import Price, Tier
 from explorer.schema.network import Network
 
 OFFLINE = "offline"
+OWN = "own"
+"""What is recorded as the model where a client of the embedding program answers."""
 AUTO = "auto"
 PROBE_S = 0.5
 """Seconds to wait for a server on this machine, which answers at once or not at all."""

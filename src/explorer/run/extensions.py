@@ -317,7 +317,7 @@ def _checked(point: Point, name: str, value: object) -> object:
 
 
 def _check_fields(part: SearchEngine[Any] | Site | Vendor[Any]) -> None:
-    """See that a part's settings are some, and have the fields that it names.
+    """Check that a part's settings are some, and have the fields that it names.
 
     Raises:
         UnusablePartError: They are not, or do not have one.

@@ -26,7 +26,7 @@ from explorer.agents.roles import (
 from explorer.agents.run_rules import Model
 from explorer.lean.client import LeanClient
 from explorer.llm.clients import Clients, RetrySettings
-from explorer.llm.models import OFFLINE, Choice, ModelRef, choose
+from explorer.llm.models import OFFLINE, OWN, Choice, ModelRef, choose
 from explorer.llm.prices import cost_usd, max_cost_usd, window_tokens
 from explorer.llm.profiles import ModelProfile, is_small, load_profile
 from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
@@ -150,7 +150,7 @@ class RunResources:
         if self.own_client is not None:
             own = PaidClient(self.own_client)
             policy = ContextPolicy(self.settings.context_window or DEFAULT_WINDOW_TOKENS, self.settings.context_share)
-            return Model("own", "own", LeanClient(own) if self.lean else own, lambda _input, _output: 0.0, policy)
+            return Model(OWN, OWN, LeanClient(own) if self.lean else own, lambda _input, _output: 0.0, policy)
         ref = self.choice.models[role]
         client, gate, timing = self.clients.client_for(ref), self.clients.gate_for(ref), self.clients.timing
         # The stand-in is on this machine and costs nothing: there is nobody who could bill its requests.

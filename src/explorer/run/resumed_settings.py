@@ -10,7 +10,7 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from explorer.journal.run_state import RunState
-from explorer.llm.models import AUTO, OFFLINE
+from explorer.llm.models import AUTO, OFFLINE, OWN
 from explorer.llm.vendors import with_prefix
 from explorer.run.extensions import installed_extensions
 from explorer.run.resources import LEAN_ROLE, load_roles
@@ -144,16 +144,20 @@ def _both(now: tuple[str, ...], recorded: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def check_vendors(settings: Settings, run_state: RunState) -> None:
-    """Check that the vendors of the models that the run keeps are installed.
+    """Check that what answers for the models that the run keeps is there: their vendors, and no program's own client.
 
     Raises:
-        ConfigError: One is not, so its models' prefix would be taken for a part of their names.
+        ConfigError: It is not, so that a vendor would be asked that the run was never meant for.
     """
     session = run_state.session.models.values() if run_state.session else ()
     recorded = {*(run_state.model_of(role) for role in run_state.prefixes), *(one.model for one in session)}
     vendors = installed_extensions().vendors.values()
     for model in sorted(recorded & {settings.model, settings.judge, *settings.role_models.values()}):
         prefix, colon, _ = model.partition(":")
+        if model == OWN:
+            message = "the run is answered by a client of the program that started it"
+            hint = "give it the client: resume(run, client=...); or another model: --model NAME"
+            raise ConfigError(message, hint=hint)
         if colon and with_prefix(vendors, prefix) is None:
             message = f"the run asks {model}, and no vendor of models called {prefix!r} is installed"
             hint = f"install the package that adds {prefix!r} (explorer doctor lists packages), or use --model NAME"
