@@ -160,7 +160,7 @@ def test_a_topic_nobody_wrote_about_is_said_so() -> None:
     """No story is made to fit."""
     report = run("anything about knitting on HN?").files["report.md"]
     assert "No story about “knitting” was found." in report
-    assert "6 stories of the list" in report
+    assert "compared with it by title and address: 6." in report
 
 
 def test_a_subreddit_is_listed_and_read() -> None:

@@ -215,7 +215,7 @@ def usage_error(error: CycloptsError, tokens: list[str]) -> ConfigError:
     if bare and bare[0] not in COMMANDS:
         # A flag of the command that was meant is none of a question's.
         refuse_mistyped_command(bare)
-    hint = f"see: explorer {tokens[0]} --help" if tokens and tokens[0] in COMMANDS else "see: explorer --help"
+    hint = f"see: {' '.join(['explorer', *(error.command_chain or ())])} --help"
     if any(token.startswith("-") and " " in token for token in tokens):
         hint = 'put two dashes before a question that begins with one: explorer -- "-1 is what?"'
     if len(bare) > MOST_COMMAND_WORDS:

@@ -43,7 +43,7 @@ PHRASES: dict[str, tuple[str, str]] = {
         "可用 `explorer doctor` 检查服务是否可达；`explorer demo` 无需网络",
     ),
     "looked_through": (
-        "{count} stories of the list and the search were compared with it by title and address",
+        "The stories of the list and the search, compared with it by title and address: {count}",
         "已按标题和网址比对列表与搜索中的 {count} 篇帖子",
     ),
     "no_document": ("“{title}” could not be read: {why}", "未能读取“{title}”：{why}"),

@@ -107,7 +107,8 @@ def _overview(state: ScriptState, wish: Wish) -> Script:
     yield Step(calls=(Ask("write_file", {"filepath": path, "content": content, "mode": "overwrite"}),))
     by_points = sorted(found.values(), key=lambda story: -story.points)
     leading = "; ".join(f"{story.title} ({story.points} points, [{story.source}])" for story in by_points[:5])
-    summary = f"{len(found)} stories are listed in {path}. Highest by points: {leading or 'none'}."
+    listed = "1 story is" if len(found) == 1 else f"{len(found)} stories are"
+    summary = f"{listed} listed in {path}. Highest by points: {leading or 'none'}."
     return _with_gaps(summary, gaps)
 
 
