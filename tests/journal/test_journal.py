@@ -38,7 +38,7 @@ from explorer.schema.events import (
     ToolStarted,
     TurnTaken,
 )
-from explorer.schema.messages import StopKind, TaskData, Turn, UserText
+from explorer.schema.messages import StopKind, TaskData, ToolCall, Turn, UserText
 from explorer.schema.reasons import EndCause, NoteReason
 from explorer.schema.tool import Effect
 from explorer.testing import says
@@ -595,6 +595,47 @@ async def test_an_event_without_effect_is_written_with_the_next_one(tmp_path: Pa
     assert syncs.count == before + 1
     journal.close()
     assert events_of(read(tmp_path / "journal.jsonl")) == [started, Steered(text="next")]
+
+
+CALLING = Turn(
+    provider="p",
+    model="m",
+    blocks=(),
+    calls=(ToolCall(id="c", name="read_file", arguments={}),),
+    stop=StopKind.TOOL_USE,
+)
+
+
+async def test_a_lone_agent_waits_for_one_sync_a_turn(tmp_path: Path, syncs: Syncs) -> None:
+    """Its reply is in the file before its calls start, and on disk with their results; one without calls at once."""
+    journal = Journal.open(tmp_path, noon)
+    reply = TurnTaken(agent="a", turn=CALLING, seconds=0.0)
+    started = ToolStarted(agent="a", call="a.t1.0", name="read_file", effect="pure")
+    done = ToolFinished(agent="a", call="a.t1.0", name="read_file", success=True, content="text")
+    before = syncs.count
+    await journal.append(SENT)
+    await journal.append(reply)
+    assert events_of(read(tmp_path / "journal.jsonl")) == [SENT, reply]
+    await journal.append(started)
+    assert syncs.count == before
+    await journal.append(done)
+    assert syncs.count == before + 1
+    await journal.append(TurnTaken(agent="a", turn=CALLING.model_copy(update={"calls": ()}), seconds=0.0))
+    assert syncs.count == before + 2
+    journal.close()
+    lines = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
+    assert [line["sure"] for line in lines] == [0, 0, 0, 0, 4]
+
+
+async def test_a_reply_is_on_disk_soon_however_long_its_calls_take(tmp_path: Path, syncs: Syncs) -> None:
+    """A power cut may take what came in the last tenth of a second, and not a reply whose pages load for minutes."""
+    journal = Journal.open(tmp_path, noon)
+    before = syncs.count
+    await journal.append(TurnTaken(agent="a", turn=CALLING, seconds=0.0))
+    assert syncs.count == before
+    await syncs.is_waiting()
+    assert syncs.count == before + 1
+    journal.close()
 
 
 async def test_an_event_that_nobody_waits_for_is_written_by_itself(tmp_path: Path) -> None:

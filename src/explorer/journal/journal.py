@@ -2,10 +2,10 @@
 
 `append` returns when the record is on disk (write + fdatasync). Appends that come while a sync is running wait
 for the next one together: one sync for all of them. No caller waits for an event that is not a barrier (see
-`Event.is_barrier`): it reaches the disk before whatever is appended after it, in the same sync. For a third kind of
-events (`Event.is_written_at_once`) callers wait until they are in the file: they survive the end of the process, but
-not always a loss of power. These the event loop's thread writes itself; the journal's thread writes what is synced,
-and everything where there is a second store.
+`Event.is_barrier`): it reaches the disk before whatever is appended after it, in the same sync, or after `LINGER_S`.
+For a third kind of events (`Event.is_written_at_once`) callers wait until they are in the file: there they survive the
+end of the process; a loss of power takes at most those of the last `LINGER_S`. These the event loop's thread writes
+itself; the journal's thread writes what is synced, and everything where there is a second store.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class NoStore:
 Observe = Callable[[JournalRecord], None]
 OnCheckpoint = Callable[[str], None]
 LINGER_S = 0.1
-"""Seconds after which a record that no caller waits for is written, if no later record was."""
+"""Seconds after which a record is on disk that no caller waits for, if no later sync was."""
 CHECKPOINTS = ("before_append", "before_write", "mid_write", "before_sync", "after_sync", "after_append")
 
 
@@ -134,10 +134,10 @@ class Journal:
         self._until_written: list[asyncio.Future[None]] = []
         """One future for each caller that waits until the records in `_waiting` are in the file."""
         self._has_lingered = False
-        """Whether the records in `_waiting` are to be written although no caller waits for them."""
+        """Whether to sync although no caller waits for it."""
         self._lingering: asyncio.TimerHandle | None = None
         self._failure: StorageError | None = None
-        self._seq = self._durable = 0
+        self._seq = self._written_seq = self._durable = 0
         self._crc = GENESIS
         self._file: IO[bytes] | None = None
         self.records: tuple[JournalRecord, ...] = ()
@@ -200,14 +200,14 @@ class Journal:
                 write_private(self._folder / "journal.torn", found.torn)
                 self._file.truncate(found.good_bytes)
             self.records = found.records
-            self._seq = self._durable = len(found.records)
+            self._seq = self._written_seq = self._durable = len(found.records)
             self._crc = found.last_crc
             if found.torn:
                 record, line = self._seal(Repaired(cut_bytes=len(found.torn)))
                 self._store.write([(record, line)], is_synced=True)
                 self._write_all([(record, line)])
                 self._sync()
-                self._durable = record.seq
+                self._written_seq = self._durable = record.seq
                 self.records = (*found.records, record)
             _sync_folder(self._folder)
         except OSError as error:
@@ -222,7 +222,7 @@ class Journal:
         """Put an event on disk, and return its record, in which `REDACTED` replaces every key.
 
         An event that is not a barrier is only queued: it is written with the next one, or alone after `LINGER_S`.
-        One that is written at once is in the file on return, and reaches the disk with the next one.
+        One that is written at once is in the file on return, and reaches the disk with the next sync, or then.
 
         Raises:
             StorageError: The disk is full or failing; this and all later appends fail, acknowledged records are safe.
@@ -232,12 +232,13 @@ class Journal:
         self._on_checkpoint("before_append")
         entry = self._seal(event)
         self._waiting.append(entry)
-        if not event.is_written_at_once:
-            loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        if not event.is_barrier:
             self._lingering = self._lingering or loop.call_later(LINGER_S, self._linger_no_more)
+        if not event.is_written_at_once:
             return entry[0]
         # A future of its own: a cancelled agent leaves a whole record, and cancels no other append.
-        waiter = asyncio.get_running_loop().create_future()
+        waiter = loop.create_future()
         (self._until_synced if event.is_barrier else self._until_written).append(waiter)
         self._hand_over()
         await waiter
@@ -246,7 +247,7 @@ class Journal:
 
     def _linger_no_more(self) -> None:
         self._lingering = None
-        self._has_lingered = bool(self._waiting)
+        self._has_lingered = self._durable < self._seq
         self._hand_over()
 
     def _seal(self, event: AnyEvent) -> tuple[JournalRecord, bytes]:
@@ -294,7 +295,8 @@ class Journal:
             error: OSError | None = OSError(0, "the writing thread ended")
             try:
                 self._store.write(batch.entries, is_synced=batch.is_synced)
-                self._write_all(batch.entries)
+                if batch.entries:
+                    self._write_all(batch.entries)
                 if batch.is_synced:
                     if batch.until_written:
                         batch.loop.call_soon_threadsafe(_release, batch.until_written)
@@ -311,8 +313,11 @@ class Journal:
         if error is not None:
             self._fail(error, batch)
             return
+        if batch.entries:
+            self._written_seq = batch.entries[-1][0].seq
         if batch.is_synced:
-            self._durable = batch.entries[-1][0].seq
+            self._durable = self._written_seq
+            self._has_lingered = self._has_lingered and self._durable < self._seq
         _release(batch.until_written)
         _release(batch.until_synced)
         # After the waiting callers have continued: what they append now shares the next batch.

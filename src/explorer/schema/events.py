@@ -312,12 +312,22 @@ class RequestSent(Event):
 
 
 class TurnTaken(Event):
-    """A model's reply; on disk before any of its tools starts."""
+    """A model's reply; on disk before any of its calls has an effect, and before the next request."""
 
     type: Literal["turn"] = "turn"
     turn: Turn
     seconds: float
     """The seconds from request to last byte, for people."""
+
+    @property
+    def is_barrier(self) -> bool:
+        """Whether nothing follows that is one: a call that changes something and the result of any call are synced."""
+        return not self.turn.calls
+
+    @property
+    def is_written_at_once(self) -> bool:
+        """True: after its process is killed, it is not paid for again."""
+        return True
 
 
 class TurnFailed(Event):
