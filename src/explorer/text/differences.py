@@ -53,6 +53,8 @@ MAX_SENTENCE_WORDS = 300
 MAX_CHANGES = 12
 HEADLINE_SHARE = 0.6
 MAX_TOKEN_CHARS = 40
+MAX_MEETINGS = 4_000
+"""Pairs of equal characters in two sentences with Chinese; aligning more takes time by the cube of their length."""
 
 
 @cache
@@ -259,7 +261,8 @@ def _cjk_numbers(row: Sequence[str]) -> list[tuple[str, str]]:
 
 def _cjk_names(one: str, other: str) -> list[Change]:
     """Return changed Chinese names: the characters that differ, with those around them that belong to the name."""
-    if not CJK_LETTER.search(one):
+    counts, others = Counter(one), Counter(other)
+    if not CJK_LETTER.search(one) or sum(counts[char] * others[char] for char in counts) > MAX_MEETINGS:
         return []
     found: list[Change] = []
     for kind, start, end, other_start, other_end in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
