@@ -56,3 +56,13 @@ def test_there_is_one_reader() -> None:
     own = re.compile(r"partition\(\"\\n---\\n\"\)|yaml\.(?:safe_)?load\(")
     found = {path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.py") if own.search(path.read_text())}
     assert found == {"text/frontmatter.py", "reports/earlier.py"}
+
+
+@pytest.mark.parametrize("opened", ["- ", "? ", "[", "{", "a: {"])
+def test_deep_nesting_is_refused_and_ends_no_process(opened: str) -> None:
+    """The C loader has no limit of its own: 60 KB of it ended the process, and brackets took many seconds."""
+    head = (opened * 99_000)[:99_000]
+    with pytest.raises(ValueError, match="40 levels"):
+        fields_in(head)
+    text = f"---\n{head}\n---\nbody"
+    assert read_frontmatter(text) == ({}, text)

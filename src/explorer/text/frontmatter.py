@@ -9,6 +9,8 @@ import yaml
 FRONTMATTER = re.compile(r"\A---\r?\n(?P<head>.*?)^---\r?(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 MAX_HEAD_CHARS = 100_000
 """Limit of frontmatter: a longer one is read as text."""
+MAX_DEPTH = 40
+"""Levels of lists and mappings in each other; the C loader has no limit of its own."""
 # The C loader where it exists: every run begins with reading the roles.
 _LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
@@ -31,17 +33,27 @@ def fields_in(head: str) -> dict[str, Any]:
     """Read a frontmatter's YAML.
 
     Raises:
-        ValueError: It is not YAML, not a mapping, or has aliases, with which a few lines could make gigabytes.
+        ValueError: It is not YAML, not a mapping, has aliases, with which a few lines could make gigabytes, or is
+            nested so deeply that the C loader would end the process.
     """
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(head, _LOADER)):
-            raise ValueError("it has YAML aliases, which are not read")
+        _check_events(head)
         found: object = yaml.load(head, _LOADER)  # noqa: S506 - one of the two safe ones
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"it is not YAML: {error}") from error
     if not isinstance(found, dict):
         raise ValueError("it is not a list of fields")  # noqa: TRY004 - a file's content, not a caller's mistake
     return cast("dict[str, Any]", found)
+
+
+def _check_events(head: str) -> None:
+    depth = 0
+    for event in yaml.parse(head, _LOADER):
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError("it has YAML aliases, which are not read")  # noqa: TRY004 - a file's content
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise ValueError(f"its YAML is nested in more than {MAX_DEPTH} levels")
 
 
 def read_frontmatter(text: str) -> tuple[dict[str, Any], str]:
