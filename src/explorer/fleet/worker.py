@@ -17,6 +17,7 @@ from loguru import logger
 from explorer.fleet.exploration import Exploration, WorkerPlan, checked_run_id, explore
 from explorer.fleet.leases import NO_LONGER_OURS, Ending, Leases, TakenRun
 from explorer.fleet.orders import deliver_orders
+from explorer.fleet.own_disk import OwnDisk
 from explorer.fleet.picking import Ticket, has_waiting
 from explorer.fleet.runs import QUEUE, WORKFLOW, WORKFLOW_VERSION, FleetQueue, QueueState, Wanted
 from explorer.fleet.stores import RunStore, Stores
@@ -84,6 +85,11 @@ class Worker:
     def limits(self) -> WorkerLimits:
         """The limits that its runs share with all others of the fleet."""
         return WorkerLimits(self.leases, self.plan.settings)
+
+    @cached_property
+    def disk(self) -> OwnDisk:
+        """Where its runs are written."""
+        return OwnDisk(self.plan.settings.workspace, self.plan.say)
 
     def end(self) -> None:
         """Take no further run, and give those at work back to the queue."""
@@ -225,6 +231,8 @@ class Worker:
 
     async def _take_next(self, ticket: Ticket) -> TakenRun | str | None:
         """Take a run; return words when none waits, and None when one is to be taken later."""
+        if not await asyncio.to_thread(self.disk.has_space):
+            return None
         try:
             taken = await self.limits.take_next(ticket)
             if taken is None and not await asyncio.to_thread(has_waiting, self.leases):
@@ -268,10 +276,16 @@ class Worker:
             return at_work.task.result()
         if isinstance(error, PausedError):
             return Ending(QueueState.WAITING, reason=error.message)
+        return await self._ending_by(error, at_work.taken.run_id)
+
+    async def _ending_by(self, error: BaseException, run_id: str) -> Ending:
+        """Return how a run ends whose session was ended by an error."""
         if isinstance(error, ExplorerError):
+            if await asyncio.to_thread(self.disk.is_at_fault, error):
+                return Ending(QueueState.WAITING, reason=f"the disk of {self.name} is full: {error.message}")
             hint = f" -> {error.hint}" if error.hint else ""
             return Ending(QueueState.FAILED, reason=f"{error.message}{hint}")
-        logger.opt(exception=error).error("run {} ended by something unforeseen", at_work.taken.run_id)
+        logger.opt(exception=error).error("run {} ended by something unforeseen", run_id)
         return Ending(QueueState.FAILED, reason=f"something unforeseen happened: {type(error).__name__}")
 
     async def _explore(self, taken: TakenRun, stop: StopSignal) -> Ending:
