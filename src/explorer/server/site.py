@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -156,7 +157,7 @@ class WebSite:
 
     def page(self, template: str, *, code: int = 200, **values: Any) -> HTMLResponse:
         """Return a page."""
-        about: dict[str, Any] = {"version": __version__, "site": self}
+        about: dict[str, Any] = {"version": __version__, "site": self, "now": datetime.now(UTC).isoformat()}
         return HTMLResponse(self.part(template, about | {"at_work": self.at_work} | values), code)
 
 

@@ -4,7 +4,18 @@ import re
 
 import pytest
 
-from server.browser.browser_stage import ASK, NOTES_FILE, PacedModel, SiteProcess, Visitor, agent, ask, expect, status
+from server.browser.browser_stage import (
+    ASK,
+    NOTES_FILE,
+    PacedModel,
+    SiteProcess,
+    Visitor,
+    agent,
+    ask,
+    expect,
+    status,
+    wait_until,
+)
 
 pytestmark = pytest.mark.slow
 REMEMBERS = "window.isTheSameDocument = true"
@@ -95,7 +106,7 @@ def test_a_run_stops_and_writes_up(team_site: SiteProcess, model: PacedModel, vi
     page = visitor.open(team_site)
     ask(page, ASK, NOTES_FILE)
     page.get_by_role("button", name="Stop and write up").click()
-    expect(page.locator(".queued")).to_contain_text("stopped by the user")
+    expect(page.locator("#part-head")).to_contain_text(re.compile(r"(queued|at record \d+): stopped by the user"))
     model.let_go()
     expect(status(page)).not_to_have_text("running")
     expect(page.locator("#part-head")).to_contain_text(re.compile(r"stop applied at record \d+"))
@@ -106,10 +117,13 @@ def test_a_run_is_asked_further(offline_site: SiteProcess, visitor: Visitor) -> 
     page = visitor.open(offline_site)
     run = ask(page, "What do the ropes cost?")
     expect(status(page)).to_have_text("complete")
+    before = page.locator("#part-head").get_attribute("data-seq") or ""
     page.get_by_label("Follow-up question").fill("What do the ropes cost in March?")
     page.get_by_role("button", name="Ask further").click()
-    page.wait_for_url(f"**/runs/{run}")
-    expect(page.get_by_label("Follow-up question")).to_be_visible()
+    wait_until(page, f"document.querySelector('#part-head').dataset.seq > {int(before) + 1}")
+    expect(status(page)).to_have_text("complete")
+    expect(page.get_by_label("Follow-up question")).to_have_value("")
+    assert page.url.endswith(f"/runs/{run}")
     lead = agent(page, "orchestrator")
     lead.locator("summary").first.click()
     expect(lead.locator(".turns")).to_contain_text("What do the ropes cost in March?")

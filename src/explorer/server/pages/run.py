@@ -10,6 +10,7 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from markupsafe import Markup
 
+from explorer.journal.listing import is_run
 from explorer.observe.formatting import one_line
 from explorer.run.fork import rebuilt_files
 from explorer.run.report_document import document_of
@@ -124,6 +125,8 @@ async def follow_run(
                 if not await feed.after(seen, KEEP_ALIVE_S):
                     yield ": still here\n\n"
                     continue
+                if not await asyncio.to_thread(is_run, folder):
+                    return  # The page asks again, and is answered that the run is not there.
                 seen, html = await feed.steady(partial(_changes, site, feed, seen))
                 yield event(seen, html)
                 await asyncio.sleep(AT_MOST_EVERY_S)

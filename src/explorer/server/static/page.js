@@ -1,5 +1,6 @@
 "use strict";
-// Keys, folds that load their content, evidence beside the report, the clock, title, icon and notification of a run.
+// Keys, folds that load their content, evidence beside the report, orders, the connection, the clock, title, icon and
+// notification of a run.
 // Without this script every page works: folds have links, citations are pages, forms are forms.
 (() => {
   const one = (selector, root = document) => root.querySelector(selector);
@@ -86,11 +87,111 @@
     if (shown) shown.textContent = `$${Math.min(most, asked > 0 ? asked : most).toFixed(2)}`;
   });
 
-  // The clock of a run that is at work.
+  // What is wrong, at the top of the page: the server is gone, or an order was refused.
+  const tell = (words) => {
+    const place = one("#trouble");
+    place.textContent = words;
+    place.hidden = !words;
+  };
+
+  // Orders are sent from here: a second click sends nothing, and what was written stays when no answer comes.
+  const sending = new Set();
+  const NO_ANSWER = "The server does not answer. What you wrote is still here; look whether it has arrived before you send it again.";
+  const reasonOf = async (answer) => {
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const found = one("main [role=alert]", page);
+    return found ? [found, found.nextElementSibling].filter((part) => part && !one("a", part)).map((part) => part.textContent).join(": ")
+      : `The server refused it (${answer.status}). Reload the page, and try again.`;
+  };
+  // What was ordered is shown in its place, and folds stay as they are; what is on another page is opened.
+  const showOrdered = async (answer) => {
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const parts = ["#part-head", "#part-call", "#part-plan"].map((part) => [one(part), one(part, page)]);
+    if (answer.url !== location.href.split("#")[0] || isCutOff || !live?.isConnected || !parts.every(([now, then]) => now && then)) {
+      location.assign(answer.url);
+      return false;
+    }
+    parts.forEach(([now, then]) => now.replaceWith(then));
+    typed = null;
+    tell("");
+    follow();
+    return true;
+  };
+  // Returns whether this page is shown on.
+  const send = async (form, body) => {
+    const late = setTimeout(() => tell("Sending…"), 500);
+    try {
+      const answer = await fetch(form.action, { method: "POST", body, headers: { Accept: "text/html" } });
+      if (answer.ok) return await showOrdered(answer);
+      tell(await reasonOf(answer));
+    } catch { tell(NO_ANSWER); } finally { clearTimeout(late); }
+    return true;
+  };
+  document.addEventListener("submit", async (event) => {
+    const form = event.target, button = event.submitter;
+    if (form.method !== "post") return;
+    event.preventDefault();
+    if (sending.has(form.action)) return;
+    sending.add(form.action);
+    const body = new FormData(form, button), isFocused = form.contains(document.activeElement);
+    if (button) button.disabled = true;
+    if (!(await send(form, body))) return;
+    sending.delete(form.action);
+    if (button) button.disabled = false;
+    if (isFocused && !document.activeElement?.matches("input, textarea")) (form.isConnected ? button : wordField())?.focus({ preventScroll: true });
+  });
+  // A page that the browser kept is shown again: its orders have been sent.
+  addEventListener("pageshow", (event) => {
+    if (!event.persisted) return;
+    sending.clear();
+    tell("");
+    all("button:disabled").forEach((button) => { button.disabled = false; });
+  });
+
+  // A browser opens six connections to a server, for all its tabs: a hidden page gives its own back, unless its run is at work.
+  let live = one("#live"), connection = null, isCutOff = false;
+  const isNeeded = () => !document.hidden || ["", "running"].includes(one("#part-head")?.dataset.status) || Boolean(one("#part-call")?.dataset.call);
+  const keepLive = () => {
+    if (!live || isNeeded() === live.isConnected) return;
+    if (live.isConnected) {
+      live.remove();
+      connection?.reader?.cancel();
+      return;
+    }
+    const address = new URL(live.getAttribute("hx-sse:connect"), location);
+    if (connection?.lastEventId) address.searchParams.set("after", connection.lastEventId);
+    live = document.createElement("div");
+    live.id = "live";
+    live.setAttribute("hx-sse:connect", address.pathname + address.search);
+    live.setAttribute("hx-swap", "none");
+    one("main").prepend(live);
+    htmx.process(live);
+  };
+  document.addEventListener("visibilitychange", keepLive);
+  document.addEventListener("htmx:sse:after:connection", (event) => {
+    connection = event.detail.connection;
+    if (isCutOff) tell("");
+    isCutOff = false;
+  });
+  const cutOff = (words) => { isCutOff = true; tell(words); };
+  const IS_AWAY = "The server does not answer. What you see is from before; this page continues by itself when the server is back.";
+  document.addEventListener("htmx:sse:error", (event) => {
+    cutOff(event.detail.status === 404 ? "What this page shows is not there any more: it was removed." : IS_AWAY);
+  });
+  // A first connection that fails is not tried again by htmx.
+  document.addEventListener("htmx:error", (event) => {
+    if (event.target !== live) return;
+    cutOff(IS_AWAY);
+    setTimeout(() => { live.remove(); keepLive(); }, 1000);
+  });
+
+  // The clock of a run that is at work: it is the server's, since that of the browser may be wrong.
+  const aheadMs = Date.now() - Date.parse(document.body.dataset.now);
   const pad = (number) => String(number).padStart(2, "0");
   setInterval(() => {
+    if (isCutOff) return;
     for (const place of all("[data-since]")) {
-      const s = Math.max(0, Math.round((Date.now() - Date.parse(place.dataset.since)) / 1000));
+      const s = Math.max(0, Math.round((Date.now() - aheadMs - Date.parse(place.dataset.since)) / 1000));
       const value = one(".value", place), limit = value.textContent.split(" of ")[1];
       const time = s < 60 ? `${s}s` : s < 3600 ? `${Math.floor(s / 60)}m${pad(s % 60)}s` : `${Math.floor(s / 3600)}h${pad(Math.floor(s / 60) % 60)}m`;
       value.textContent = limit ? `${time} of ${limit}` : time;
@@ -106,6 +207,25 @@
     if (window.Notification?.permission === "granted")
       new Notification(`explorer: ${words}`, { body: one("#question-title")?.textContent });
   };
+  // A click or a key that was meant for what was here before orders nothing.
+  const holdBack = (buttons) => {
+    buttons.forEach((button) => { button.disabled = true; });
+    setTimeout(() => buttons.forEach((button) => { button.disabled = false; }), 700);
+  };
+  // The field for words to a run is another one when the run ends, or is resumed: what is typed moves there.
+  const wordField = () => one("#steer") ?? one("#follow");
+  let typed = null;
+  document.addEventListener("htmx:sse:before:message", () => {
+    const field = wordField();
+    typed = field && { id: field.id, words: field.value, isFocused: field === document.activeElement };
+  });
+  const moveTyped = () => {
+    const field = wordField();
+    if (!field || !typed || field.id === typed.id || !(typed.words || typed.isFocused)) return;
+    field.value ||= typed.words;
+    if (typed.isFocused) field.focus({ preventScroll: true });
+    holdBack(all("button", field.form));
+  };
   let status = one("#part-head")?.dataset.status, asked, isFollowing = false;
   const follow = () => {
     const now = one("#part-head")?.dataset.status, call = one("#part-call")?.dataset.call;
@@ -118,14 +238,13 @@
     if (now && status === "running" && now !== "running") say(now.replace("_", " "));
     if (call && call !== asked) {
       if (isFollowing) say("a call asks for your approval");
-      // A click that was meant for what was here before answers nothing.
-      const buttons = all("#part-call button");
-      buttons.forEach((button) => { button.disabled = true; });
-      setTimeout(() => buttons.forEach((button) => { button.disabled = false; }), 700);
+      holdBack(all("#part-call button"));
     }
     status = now;
     asked = call;
     isFollowing = true;
+    moveTyped();
+    keepLive();
   };
   document.addEventListener("htmx:sse:after:message", follow);
   document.addEventListener("submit", (event) => {
