@@ -27,6 +27,7 @@ from explorer.schema.errors import NoSuchThingError, RefusedCallError, ToolError
 from explorer.schema.events import NO_EFFECT, FileChange, Lookup, Source, WrittenFile
 from explorer.schema.messages import Frozen, JsonObject, ToolSchema, repair_text
 from explorer.text.rendering import ModelText, fenced, own
+from explorer.text.words import sentences
 
 
 class SourceDraft(Frozen):
@@ -538,7 +539,8 @@ def _problem_of(parameter: inspect.Parameter, hints: Mapping[str, object]) -> st
 
 
 def _first_sentence(error: Exception) -> str:
-    return str(error).partition("\n")[0].partition(". ")[0]
+    line = str(error).partition("\n")[0]
+    return next(iter(sentences(line)), "").removesuffix(".")
 
 
 @overload
