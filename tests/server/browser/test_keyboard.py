@@ -43,6 +43,8 @@ def test_a_run_is_asked_steered_and_read_by_keys_alone(
     expect(page.locator(".queued")).to_have_text("queued: And June, please")
     model.let_go()
     expect(status(page)).to_have_text("complete")
+    expect(page.get_by_label("Follow-up question")).to_be_focused()
+    keys.press("Escape")
     keys.press("j")
     expect(agent(page, "orchestrator")).to_have_class("agent level-1 complete selected")
     keys.press("j")
