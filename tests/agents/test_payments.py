@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from explorer.agents.budget import Account, Amount, Reservation
 from explorer.agents.payments import OverBudgetError, PaidClient, Payment, Terms, counted
@@ -17,7 +18,7 @@ from explorer.journal.run_state import Unanswered
 from explorer.llm.openai.reply import to_usage
 from explorer.schema.errors import ModelError, ModelFault, PausedError
 from explorer.schema.events import AnyEvent, RequestSent, TurnFailed
-from explorer.schema.messages import Request, Turn, Usage, UserText
+from explorer.schema.messages import Request, StopKind, Turn, Usage, UserText
 from explorer.schema.shared_limits import RequestUse, SharedHold
 from explorer.testing import says
 
@@ -325,3 +326,10 @@ def test_requests_without_a_turn_count_as_they_were_reserved(
         unanswered.apply(event)
     assert (unanswered.usage.total_tokens, unanswered.usage_at_most.total_tokens) == (settled, at_most)
     assert (unanswered.cost_usd, unanswered.cost_at_most) == (settled, at_most)
+
+
+@pytest.mark.parametrize("cost", [-0.01, float("nan"), float("inf")])
+def test_no_reply_lowers_what_was_spent(cost: float) -> None:
+    """A program's own client says what its replies cost; a cost below zero would make room under a limit."""
+    with pytest.raises(ValidationError, match="cost_usd"):
+        Turn(provider="own", model="own", blocks=(), stop=StopKind.END, cost_usd=cost)

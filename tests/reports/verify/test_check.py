@@ -97,6 +97,8 @@ def test_what_claims_nothing(draft: str) -> None:
         "It ground 99 tons [S1]\n-----\n",
         "[a]: It ground 99 tons [S1]",
         "[^1]: It ground 99 tons [S1]",
+        "## Sources\n\n- [S1] Mill. 99 rooms.\n- The mill, https://mill.example/99. [S1]\n\nIt ground 99 tons [S1].",
+        "## 参考来源\n\n- 磨坊磨了 99 吨 [S1]。\n",
     ],
 )
 def test_what_a_reader_sees_is_checked(draft: str) -> None:

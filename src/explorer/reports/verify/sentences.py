@@ -11,7 +11,7 @@ from explorer.reports.verify.claims import without_notice, without_unsupported_m
 from explorer.reports.verify.plain import plain, words
 from explorer.text.citations import CITATION
 from explorer.text.frontmatter import without_frontmatter
-from explorer.text.words import is_mostly_cjk, sentence_ends
+from explorer.text.words import count_words, is_mostly_cjk, sentence_ends
 
 MAX_QUOTE_CHARS = 3_000
 LEAST_WORDS = 3
@@ -73,6 +73,9 @@ REFERENCES = re.compile(
     r"|参考来源|参考文献|参考资料|引用来源|来源|引用)\s*:?",
     re.IGNORECASE,
 )
+SENTENCE_ENDS = tuple(".!?。！？")
+LEAST_CLAIMED = 3
+"""Words of a line below `Sources` that may be a claim."""
 MARK = re.compile("\ue000([S\\d,]*)\ue001")
 """A citation while sentences are sought: private characters, which a report has no other use for."""
 CITED_CLAUSE = re.compile("\ue001\\s*[;；]")
@@ -214,7 +217,7 @@ def _marked(text: str) -> str:
 
 
 def _without_references(lines: list[str]) -> list[str]:
-    """Drop headings that cite nothing, and all that is below one that announces references."""
+    """Drop headings that cite nothing, and the entries below one that announces references."""
     kept: list[str] = []
     skipped = 0
     for place, line in enumerate(lines):
@@ -226,9 +229,20 @@ def _without_references(lines: list[str]) -> list[str]:
         if level:
             is_list = REFERENCES.fullmatch(re.sub(r"[*_]", "", title).strip()) is not None
             skipped = level if is_list else 0 if not skipped or level <= skipped else skipped
-        is_claim = not skipped and (not level or MARK.search(line) is not None)
+        is_shown = not level or MARK.search(line) is not None
+        is_claim = is_shown and (not skipped or (not level and _is_cited_claim(line)))
         kept.append(line if is_claim and not UNDERLINE.match(line) else "")
     return kept
+
+
+def _is_cited_claim(line: str) -> bool:
+    """Return whether a line below `Sources` is a sentence that cites, and no entry: an entry begins with its id."""
+    found = MARK.search(line)
+    if found is None or "://" in line:
+        return False
+    said = ITEM.sub("", line[: found.start()])
+    is_sentence = MARK.sub("", line).rstrip(' \t|*_"”»」').endswith(SENTENCE_ENDS)
+    return is_sentence and count_words(said) >= LEAST_CLAIMED
 
 
 def _split(block: Block) -> Iterator[Sentence]:
