@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 
 from explorer.schema.messages import CallResult, Message, Results, Turn, UserText
 from explorer.text.rendering import ModelText, beginning_of, code, codes, own, render
@@ -126,13 +125,15 @@ def clearable_chars(results: Results) -> int:
 
 def is_clearable(result: CallResult) -> bool:
     """Return whether a result may be cleared: it is long, and neither an error nor one that an agent works by."""
-    is_kept = result.is_error or result.name in NEVER_CLEARED or is_plan(str(result.data.get("path", "")))
-    return len(result.content) > CLEARED_CHARS and not is_kept
+    # Asked of all results of a history at each turn: what takes longest comes last.
+    if len(result.content) <= CLEARED_CHARS or result.is_error or result.name in NEVER_CLEARED:
+        return False
+    return not is_plan(str(result.data.get("path", "")))
 
 
 def is_plan(path: str, names: tuple[str, ...] = PLANS) -> bool:
     """Return whether a file is an agent's plan, by the first word of its name: `plan-2.md`, not `plants.md`."""
-    first = FIRST_WORD.match(PurePosixPath(path).stem.lower())
+    first = FIRST_WORD.match(path.rstrip("/").rpartition("/")[2].lower())
     return first is not None and first[0] in names
 
 
