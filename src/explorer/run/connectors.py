@@ -126,7 +126,8 @@ class Connectors:
 
     def installed_tools(self, check: CheckAddress = as_asked) -> list[Tool]:
         """Return the tools of installed packages."""
-        parts = [part for part in installed_extensions().installed_tools if part.name not in self.absent]
+        absent = self.absent
+        parts = [part for part in installed_extensions().installed_tools if part.name not in absent]
         return connected(parts, self.connections(check))
 
 

@@ -321,7 +321,7 @@ class TurnTaken(Event):
 
     @property
     def is_barrier(self) -> bool:
-        """Whether nothing follows that is one: a call that changes something and the result of any call are synced."""
+        """Whether it calls no tool: a call that changes something, or its result, is synced with all before it."""
         return not self.turn.calls
 
     @property

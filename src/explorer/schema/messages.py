@@ -171,7 +171,7 @@ class Turn(Frozen):
     stop_detail: str = ""
     """The vendor's own word for the stop, and its explanation if it gave one."""
     usage: Usage = Usage()
-    cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    cost_usd: float | None = Field(default=None, ge=0)
     """USD; None when no price is known for the model."""
     is_estimated: bool = Field(default=False, exclude_if=lambda is_estimated: not is_estimated)
     """Whether `usage` and `cost_usd` are our upper bounds: the provider reported no usage, or an impossible one."""
