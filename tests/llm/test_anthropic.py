@@ -10,7 +10,7 @@ from explorer.llm.anthropic.messages import AnthropicClient, MessagesWriter, to_
 from explorer.llm.anthropic.reply import STOPS, AnthropicReply
 from explorer.llm.history import Histories
 from explorer.llm.options import ClientOptions, Endpoint, ReplyMeter
-from explorer.llm.prompt_cache import PromptPrefixes
+from explorer.llm.prompt_cache import EncodedRequests
 from explorer.llm.streaming import ServerEvent
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import (
@@ -39,7 +39,7 @@ def written(request: Request, kept: Collection[int] = ()) -> list[JsonObject]:
 def to_body(request: Request) -> JsonObject:
     """The body as it is sent, with all reasoning that may go back at all."""
     messages = written(request, range(len(request.history)))
-    return json.loads(PromptPrefixes(to_prefix).body(request, messages, to_rest(request)))
+    return json.loads(EncodedRequests(to_prefix).body(request, messages, to_rest(request)))
 
 
 def request_for(*history: Message, system: str = "You search.") -> Request:

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from explorer.llm.history import BoundReasoning, KeptReasoning
 from explorer.llm.openai.responses import ResponsesClient, is_reasoning, to_prefix
 from explorer.llm.options import ClientOptions
-from explorer.llm.prompt_cache import PromptPrefixes
+from explorer.llm.prompt_cache import EncodedRequests
 from explorer.llm.vendors import OPENAI_RESPONSES as PROVIDER
 from explorer.run.run import RunHooks, start
 from explorer.schema.events import Status
@@ -60,7 +60,7 @@ class OneTooFew(BoundReasoning):
         return KeptReasoning(bound.kept - {max(bound.kept, default=-1)}, bound.digest)
 
 
-class Careless(PromptPrefixes):
+class Careless(EncodedRequests):
     """Leaves out one item of reasoning, and what it led to stays as it was."""
 
     def body(self, request: Request, messages: Sequence[JsonObject], rest: JsonObject) -> bytes:
@@ -72,24 +72,24 @@ class Careless(PromptPrefixes):
 class Mutant(ResponsesClient):
     """The adapter with a fault."""
 
-    def __init__(self, options: ClientOptions, reasoning: BoundReasoning, heads: PromptPrefixes) -> None:
+    def __init__(self, options: ClientOptions, reasoning: BoundReasoning, heads: EncodedRequests) -> None:
         super().__init__(options)
         self._reasoning, self._prefixes = reasoning, heads
 
 
-def right() -> tuple[BoundReasoning, PromptPrefixes]:
-    return BoundReasoning(PROVIDER), PromptPrefixes(to_prefix)
+def right() -> tuple[BoundReasoning, EncodedRequests]:
+    return BoundReasoning(PROVIDER), EncodedRequests(to_prefix)
 
 
-def keeps_one_too_many() -> tuple[BoundReasoning, PromptPrefixes]:
-    return OneTooMany(PROVIDER), PromptPrefixes(to_prefix)
+def keeps_one_too_many() -> tuple[BoundReasoning, EncodedRequests]:
+    return OneTooMany(PROVIDER), EncodedRequests(to_prefix)
 
 
-def keeps_one_too_few() -> tuple[BoundReasoning, PromptPrefixes]:
-    return OneTooFew(PROVIDER), PromptPrefixes(to_prefix)
+def keeps_one_too_few() -> tuple[BoundReasoning, EncodedRequests]:
+    return OneTooFew(PROVIDER), EncodedRequests(to_prefix)
 
 
-def drops_half_a_turn() -> tuple[BoundReasoning, PromptPrefixes]:
+def drops_half_a_turn() -> tuple[BoundReasoning, EncodedRequests]:
     return BoundReasoning(PROVIDER), Careless(to_prefix)
 
 
@@ -104,7 +104,7 @@ def drops_half_a_turn() -> tuple[BoundReasoning, PromptPrefixes]:
     ],
 )
 async def test_one_item_too_many_or_too_few_is_found(
-    tmp_path: Path, made: Callable[[], tuple[BoundReasoning, PromptPrefixes]], found: set[str]
+    tmp_path: Path, made: Callable[[], tuple[BoundReasoning, EncodedRequests]], found: set[str]
 ) -> None:
     """The server sees each fault for what it is, and none in the right adapter."""
     with OpenAIResponsesServer(Thinker(14, 5_000), expects_refusals=True) as server:

@@ -11,7 +11,7 @@ from explorer.llm.openai.chat import ChatWriter, OpenAIClient, to_prefix, to_res
 from explorer.llm.openai.dialect import dialect_of
 from explorer.llm.openai.reply import STOPS, OpenAIReply
 from explorer.llm.options import ClientOptions, Endpoint, ReplyMeter
-from explorer.llm.prompt_cache import PromptPrefixes
+from explorer.llm.prompt_cache import EncodedRequests
 from explorer.llm.streaming import ServerEvent
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import (
@@ -36,7 +36,7 @@ READ = ToolSchema(name="read_file", description="Read.", parameters={"type": "ob
 def to_body(request: Request, *, official: bool) -> JsonObject:
     """The body as it is sent."""
     dialect = dialect_of("https://api.openai.com/v1" if official else "http://127.0.0.1/v1", request.model)
-    heads = PromptPrefixes(lambda asked: to_prefix(asked, dialect))
+    heads = EncodedRequests(lambda asked: to_prefix(asked, dialect))
     messages = Histories(lambda model: ChatWriter(model, dialect)).messages(request)
     return json.loads(heads.body(request, messages, to_rest(request, dialect)))
 

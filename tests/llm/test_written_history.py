@@ -1,18 +1,20 @@
 """The adapters write each message of a history once, and send what they would send if they wrote all of it anew."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from copy import deepcopy
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explorer.llm.anthropic.messages import MessagesWriter
+from explorer.llm.anthropic.messages import MessagesWriter, with_cache_marks
 from explorer.llm.history import Histories, HistoryWriter
 from explorer.llm.openai.chat import ChatWriter
 from explorer.llm.openai.dialect import Dialect
 from explorer.llm.openai.responses import InputWriter
 from explorer.llm.options import Timeouts
+from explorer.llm.prompt_cache import EncodedRequests
 from explorer.schema.messages import (
     CallResult,
     JsonObject,
@@ -103,7 +105,8 @@ def messages_of(wire: str, kind: int, number: int) -> tuple[Message, ...]:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["add", "add", "add", "same", "shorten", "compact", "forget", "model"]), st.integers(0, 3)
+        st.sampled_from(["add", "add", "many", "many", "same", "shorten", "compact", "forget", "model"]),
+        st.integers(0, 3),
     ),
     min_size=3,
     max_size=14,
@@ -114,7 +117,7 @@ STEPS = st.lists(
 @given(st.sampled_from(sorted(WRITERS)), STEPS)
 def test_what_is_added_is_what_would_be_written_anew(wire: str, steps: list[tuple[str, int]]) -> None:
     """Also after a history was shortened or compacted, reasoning was left out, or the model was another one."""
-    histories = Histories(WRITERS[wire])
+    histories, bodies = Histories(WRITERS[wire]), EncodedRequests(prefix_of)
     history: tuple[Message, ...] = (UserText(text="How was May?"),)
     kept: frozenset[int] = frozenset()
     model = "m1"
@@ -123,6 +126,8 @@ def test_what_is_added_is_what_would_be_written_anew(wire: str, steps: list[tupl
             case "add":
                 history += messages_of(wire, kind, number)
                 kept |= {position for position in range(len(history)) if number % 2}
+            case "many":
+                history += tuple(one for part in range(6) for one in messages_of(wire, kind, 100 * number + part))
             case "shorten":
                 history = history[: max(1, len(history) - kind)]
             case "compact":
@@ -135,3 +140,16 @@ def test_what_is_added_is_what_would_be_written_anew(wire: str, steps: list[tupl
                 pass
         request = Request(agent="a", role="r", model=model, system="s", tools=(), history=history, max_output_tokens=9)
         assert histories.messages(request, kept) == Histories(WRITERS[wire]).messages(request, kept)
+        sent, rest = sent_messages(wire, histories, request, kept), {"max_tokens": number}
+        assert bodies.body(request, sent, rest) == EncodedRequests(prefix_of).body(request, deepcopy(sent), rest)
+
+
+def prefix_of(request: Request) -> JsonObject:
+    """A prefix; what is in it does not matter here."""
+    return {"model": request.model, "messages": []}
+
+
+def sent_messages(wire: str, histories: Histories, request: Request, kept: Collection[int]) -> list[JsonObject]:
+    """The messages as the wire's adapter sends them."""
+    messages = histories.messages(request, kept)
+    return with_cache_marks(messages) if wire == "anthropic" else messages

@@ -25,7 +25,7 @@ from typing import LiteralString
 from explorer.agents.decisions import Decision, ending, note
 from explorer.agents.on_record import on_record
 from explorer.journal.agent_state import AgentState
-from explorer.journal.context_size import BYTES_PER_TOKEN, clearable_chars
+from explorer.journal.context_size import BYTES_PER_TOKEN
 from explorer.schema.events import Clearing, Compacted, Status, Summarised
 from explorer.schema.messages import Results, Turn, Usage
 from explorer.schema.reasons import NoteReason
@@ -153,17 +153,16 @@ def plan_compaction(state: AgentState, prefix_bytes: int, policy: ContextPolicy)
 
 def _thrift(state: AgentState, tokens: int, prefix_bytes: int, cost: UsageCost | None) -> Decision | None:
     """Announce the clearing of old results that fit, but cost more to keep than to clear."""
-    most = state.context_size.long_chars // BYTES_PER_TOKEN
+    clearable = state.context_size.clearable_of(state.messages)
+    most = sum(clearable) // BYTES_PER_TOKEN
     if cost is None or most < LEAST_WEIGHED_TOKENS:
         return None
     turns = min(state.steps_left, state.steps)
-    # With nothing to write again: a quick look that spares going through the history each turn.
+    # A quick look, as if nothing had to be written again.
     if not is_material(ClearingPlan(tokens, tokens, most, turns), cost):
         return None
     before = kept_from(state)
-    first = next(
-        (at for at, one in enumerate(state.messages) if isinstance(one, Results) and clearable_chars(one)), before
-    )
+    first = next((at for at, chars in enumerate(clearable) if chars), before)
     stays = (prefix_bytes + sum(state.context_size.bytes_of(state.messages)[:first])) // BYTES_PER_TOKEN
     plan = ClearingPlan(tokens, stays, _freed(state, before), turns)
     return _announcement(state, before, Clearing.CARRIED) if is_material(plan, cost) else None
@@ -265,8 +264,7 @@ def kept_from(state: AgentState, end: int | None = None) -> int:
 
 def _freed(state: AgentState, before: int) -> int:
     """Estimate how many tokens clearing the results before a message frees."""
-    old = state.messages[:before]
-    return sum(clearable_chars(message) for message in old if isinstance(message, Results)) // BYTES_PER_TOKEN
+    return sum(state.context_size.clearable_of(state.messages)[:before]) // BYTES_PER_TOKEN
 
 
 def _summed(state: AgentState, before: int) -> int:

@@ -131,6 +131,8 @@ def recorded(result: ToolResult) -> Recorded:
     Raises:
         ValueError: A field has the wrong type, or the rest is not JSON or too long.
     """
+    if not result.metadata:
+        return Recorded((), (), (), {})
     written = json.dumps({name: value for name, value in result.metadata.items() if name not in OWN_FIELDS})
     if len(written) > MAX_DATA_BYTES:
         raise ValueError(f"the result's metadata takes {len(written)} bytes; the limit is {MAX_DATA_BYTES}")

@@ -258,7 +258,6 @@ class AgentState:
         self.messages.append(results)
         self.messages += self._held
         self._held, self.open_turn = [], None
-        self.context_size.take_results(results)
         for call, result in zip(turn.calls, results.results, strict=True):
             self._count_call(call_key(call), hash(result.content))
 
@@ -289,7 +288,7 @@ class AgentState:
         else:
             self._leave_out(event)
         self.announced = None
-        self.context_size.change(self.messages)
+        self.context_size.change()
         # What a model no longer sees it may ask for again.
         self._forget_calls()
 

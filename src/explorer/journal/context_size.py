@@ -35,8 +35,6 @@ LEAST_PLAUSIBLE = 1 / 4
 class ContextSize:
     """The size of an agent's conversation."""
 
-    long_chars: int = 0
-    """The size of the results that clearing would shorten, the latest included."""
     window_tokens: int | None = None
     """The estimated tokens of the smallest request that the provider refused as too long; None without one."""
     made_at: int | None = None
@@ -47,6 +45,7 @@ class ContextSize:
     _counted_messages: int = 0
     _bytes: list[int] = field(default_factory=list[int])
     _total_bytes: int = 0
+    _clearable: list[int] = field(default_factory=list[int])
 
     def bytes_of(self, messages: Sequence[Message]) -> list[int]:
         """Return the approximate size of each message in bytes; each is measured once."""
@@ -54,6 +53,12 @@ class ContextSize:
         self._total_bytes += sum(fresh)
         self._bytes += fresh
         return self._bytes
+
+    def clearable_of(self, messages: Sequence[Message]) -> list[int]:
+        """Return about how many characters clearing each message would free; each is measured once."""
+        fresh = messages[len(self._clearable) :]
+        self._clearable += [clearable_chars(one) if isinstance(one, Results) else 0 for one in fresh]
+        return self._clearable
 
     def counted(self, messages: Sequence[Message]) -> tuple[int, int]:
         """Return the provider's count of tokens up to the last reply (0: none), and the bytes that came since."""
@@ -87,15 +92,11 @@ class ContextSize:
         self._counted_tokens = max(0, turn.usage.total_tokens) if is_counted else 0
         self._counted_messages = messages
 
-    def take_results(self, results: Results) -> None:
-        """Add results to the history."""
-        self.long_chars += clearable_chars(results)
-
-    def change(self, messages: Sequence[Message]) -> None:
-        """Measure a history that was changed: earlier counts and sizes are no longer valid."""
+    def change(self) -> None:
+        """Forget the sizes of a history that was changed: earlier counts are no longer valid."""
         self._counted_tokens = self._counted_messages = self._total_bytes = 0
         self._bytes.clear()
-        self.long_chars = sum(clearable_chars(message) for message in messages if isinstance(message, Results))
+        self._clearable.clear()
 
     def record_compaction(self, steps: int, found_at: int) -> None:
         """Count a forced compaction; clearing and summarising one after the other are one."""
@@ -125,7 +126,6 @@ def clearable_chars(results: Results) -> int:
 
 def is_clearable(result: CallResult) -> bool:
     """Return whether a result may be cleared: it is long, and neither an error nor one that an agent works by."""
-    # Asked of all results of a history at each turn: what takes longest comes last.
     if len(result.content) <= CLEARED_CHARS or result.is_error or result.name in NEVER_CLEARED:
         return False
     return not is_plan(str(result.data.get("path", "")))

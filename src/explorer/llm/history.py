@@ -105,7 +105,7 @@ def made_up_id(number: int) -> str:
 DIGEST_BYTES = 12
 
 
-def is_begin_of(history: Sequence[Message], longer: Sequence[Message]) -> bool:
+def is_begin_of(history: Sequence[object], longer: Sequence[object]) -> bool:
     """Return whether a history only adds to another one. Its messages are then the same objects, so this is cheap."""
     return len(history) <= len(longer) and all(map(is_, history, longer))
 

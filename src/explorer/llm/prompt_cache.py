@@ -9,9 +9,11 @@ once would each pay for the whole prefix; so the first request is sent, and the 
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from explorer.llm.history import is_begin_of
 from explorer.llm.streaming import FIRST_CONTENT
 from explorer.llm.wire_json import encode
 from explorer.schema.messages import JsonObject, LLMClient, Request, ToolSchema, Turn
@@ -126,8 +128,33 @@ class _EncodedPrefix:
         return mine == (request.model, request.run, request.system, request.tools)
 
 
-class PromptPrefixes:
-    """The encoded prefixes of all roles of one adapter: each is encoded once.
+LATEST_MESSAGES = 4
+"""How many messages at the end of a history may still change: the last one can be added to, and cache marks move."""
+SETTLED_AT_ONCE = 16
+"""The least number of messages that are kept encoded: a short history takes less time to encode than to keep."""
+
+
+class _EncodedHistory:
+    """One agent's history as it was last sent: what does not change any more is encoded once."""
+
+    def __init__(self) -> None:
+        self._settled: list[JsonObject] = []
+        self._data = bytearray()
+        """The settled messages, each with a comma after it."""
+
+    def encode(self, messages: Sequence[JsonObject]) -> tuple[bytearray, bytes]:
+        """Return the settled beginning, and the rest with the bracket that closes the list."""
+        if not is_begin_of(self._settled, messages):
+            self._settled, self._data = [], bytearray()
+        known, end = len(self._settled), len(messages) - LATEST_MESSAGES
+        if end - known >= SETTLED_AT_ONCE:
+            self._data += encode(messages[known:end])[1:-1] + b","
+            self._settled += messages[known:end]
+        return self._data, encode(messages[len(self._settled) :])[1:]
+
+
+class EncodedRequests:
+    """The encoded prefixes of all roles of one adapter and the histories of its agents: what stays is encoded once.
 
     Args:
         write: Returns a request without its history, `messages` last: an empty list, or one with the system text.
@@ -136,12 +163,20 @@ class PromptPrefixes:
     def __init__(self, write: Callable[[Request], JsonObject]) -> None:
         self._write = write
         self._prefixes: dict[str, _EncodedPrefix] = {}
+        self._histories: defaultdict[tuple[str, str], _EncodedHistory] = defaultdict(_EncodedHistory)
 
     def body(self, request: Request, messages: Sequence[JsonObject], rest: JsonObject) -> bytes:
-        """Return the body of a request: the prefix, the history, and the rest, which may differ each time."""
+        """Return the body of a request: the prefix, the history, and the rest, which may differ each time.
+
+        Args:
+            request: The request.
+            messages: Its history. A message that is changed is another object, but for the last one.
+            rest: The fields after the history.
+        """
         start = self._start(request)
         joint = b"," if messages and not start.endswith(b"[") else b""
-        return b"".join((start, joint, encode(messages)[1:], b",", encode(rest)[1:]))
+        history = self._histories[request.run, request.agent].encode(messages)
+        return b"".join((start, joint, *history, b",", encode(rest)[1:]))
 
     def _start(self, request: Request) -> bytes:
         prefix = self._prefixes.get(request.role)

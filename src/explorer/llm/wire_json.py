@@ -146,7 +146,7 @@ def as_object(value: Any) -> JsonObject:  # noqa: ANN401 - foreign JSON, typed h
 def as_objects(value: Any) -> list[JsonObject]:  # noqa: ANN401 - foreign JSON, typed here
     """Return the objects of a JSON array; an empty list for anything else."""
     items = cast("list[Any]", value) if isinstance(value, list) else []
-    return [as_object(item) for item in items if isinstance(item, dict)]
+    return [item for item in items if isinstance(item, dict)]
 
 
 def as_text(value: object) -> str:

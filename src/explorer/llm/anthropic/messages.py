@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from explorer.llm.anthropic.reply import REASONING, AnthropicReply
 from explorer.llm.history import BoundReasoning, Histories, accepted_name, is_own, projected_ids
 from explorer.llm.options import ClientOptions, Endpoint
-from explorer.llm.prompt_cache import PromptPrefixes
+from explorer.llm.prompt_cache import EncodedRequests
 from explorer.llm.sdk_client import Sdk, SdkClient
 from explorer.llm.vendors import ANTHROPIC, ANTHROPIC_URL
 from explorer.llm.wire_json import RefusedForms, object_form
@@ -191,7 +191,7 @@ class AnthropicClient(SdkClient):
             wants_v1=False,
         )
         super().__init__(options, endpoint, Sdk.imported("anthropic", "AsyncAnthropic"), "/v1/messages")
-        self._prefixes = PromptPrefixes(to_prefix)
+        self._prefixes = EncodedRequests(to_prefix)
         self._histories = Histories(MessagesWriter)
         self._reasoning = BoundReasoning(ANTHROPIC)
         self._forms = RefusedForms()

@@ -28,7 +28,7 @@ from explorer.llm.openai.dialect import (
 from explorer.llm.openai.reply import OpenAIReply
 from explorer.llm.openai.sdk import OpenAISdkClient, cache_key
 from explorer.llm.options import ClientOptions
-from explorer.llm.prompt_cache import PromptPrefixes
+from explorer.llm.prompt_cache import EncodedRequests
 from explorer.llm.vendors import OPENAI_CHAT
 from explorer.schema.messages import JsonObject, Message, Request, Results, Turn, UserText
 
@@ -188,7 +188,7 @@ class OpenAIClient(OpenAISdkClient):
 
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options, "/chat/completions")
-        self._forms: dict[Dialect, tuple[PromptPrefixes, Histories]] = {}
+        self._forms: dict[Dialect, tuple[EncodedRequests, Histories]] = {}
         """What was written for each dialect."""
         self._dialects: dict[str, Dialect] = {}
         """The dialect of each model, as far as it is known."""
@@ -221,7 +221,7 @@ class OpenAIClient(OpenAISdkClient):
     async def _ask_in(self, dialect: Dialect, request: Request, kept: Collection[int]) -> Turn:
         form = self._forms.get(dialect)
         if form is None:
-            prefixes = PromptPrefixes(lambda asked: to_prefix(asked, dialect))
+            prefixes = EncodedRequests(lambda asked: to_prefix(asked, dialect))
             form = self._forms[dialect] = (prefixes, Histories(lambda model: ChatWriter(model, dialect)))
         prefixes, histories = form
         reply = OpenAIReply(self._endpoint, [tool.name for tool in request.tools], self._meter(request))

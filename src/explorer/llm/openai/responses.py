@@ -17,7 +17,7 @@ from explorer.llm.history import (
 )
 from explorer.llm.openai.sdk import OpenAISdkClient, cache_key
 from explorer.llm.options import ClientOptions, Endpoint, ReplyMeter
-from explorer.llm.prompt_cache import PromptPrefixes
+from explorer.llm.prompt_cache import EncodedRequests
 from explorer.llm.streaming import ServerEvent
 from explorer.llm.vendors import OPENAI_RESPONSES
 from explorer.llm.wire_json import (
@@ -398,7 +398,7 @@ class ResponsesClient(OpenAISdkClient):
 
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options, "/responses")
-        self._prefixes = PromptPrefixes(to_prefix)
+        self._prefixes = EncodedRequests(to_prefix)
         self._histories = Histories(InputWriter)
         self._reasoning = BoundReasoning(OPENAI_RESPONSES)
         self._forms = RefusedForms()
