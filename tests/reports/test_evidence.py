@@ -4,10 +4,9 @@ import re
 
 import pytest
 
-from explorer.reports.evidence import Card, Evidence, evidence_of
+from explorer.reports.evidence import MAX_PASSAGE_CHARS, Card, Evidence, MatchedPassage, StoredText, evidence_of
 from explorer.reports.formats.document import ReportDocument
 from explorer.reports.formats.html_page import html_page
-from explorer.reports.matching import MAX_PASSAGE_CHARS, MatchedPassage, StoredText
 from explorer.reports.verify.check import check
 from explorer.reports.verify.claims import Verdict
 from explorer.schema.events import Source

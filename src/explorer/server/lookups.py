@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from explorer.journal.run_state import RunState
-from explorer.reports.evidence import Evidence, stored
+from explorer.reports.evidence import Evidence, Piece, stored
 from explorer.reports.formats.document import ReportDocument
-from explorer.reports.matching import Piece
 from explorer.reports.verify.claims import FAULTS, Claim, Verdict
 from explorer.reports.verify.results import text_reader
 from explorer.run.report_document import document_of

@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from html import escape
 
-from explorer.reports.evidence import Card, CitingSentence, Evidence
+from explorer.reports.evidence import Card, CitingSentence, Evidence, MatchedPassage, Piece
 from explorer.reports.formats.tokens import WEB_LINK
-from explorer.reports.matching import MatchedPassage, Piece
 from explorer.reports.verify.claims import Claim, Finding, Verdict
 
 VERDICT_WORDS = {

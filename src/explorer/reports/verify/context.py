@@ -11,19 +11,25 @@ from dataclasses import dataclass
 from itertools import islice
 
 from explorer.reports.verify.figures import Figures
-from explorer.reports.verify.heads import other_head
 from explorer.reports.verify.indexed_source import IndexedSource
-from explorer.reports.verify.numerals import CURRENCY_WORDS, MEASURES
-from explorer.reports.verify.order import is_turned
-from explorer.reports.verify.parallel import other_part
-from explorer.reports.verify.passages import GROUP, Figure, Passages, Said
-from explorer.reports.verify.plain import spaced
-from explorer.reports.verify.polarity import NEGATION, polarity
-from explorer.reports.verify.shortened import is_shortened
-from explorer.reports.verify.terms import key, terms_of
+from explorer.reports.verify.passages import Figure, Passages, Said
+from explorer.reports.verify.plain import spaced, words
+from explorer.reports.verify.polarity import IMPLICIT, NEGATION
+from explorer.reports.verify.subjects import (
+    MIN_TERMS,
+    OTHER,
+    PRONOUN_BEFORE,
+    TURNED,
+    Conflict,
+    groups,
+    is_converse,
+    is_turned,
+    other_head_conflict,
+    other_subject,
+)
+from explorer.reports.verify.terms import terms_of
 from explorer.text.calendar_dates import MONTHS
 from explorer.text.languages import language_of
-from explorer.text.words import CJK_LETTER, WEEKDAYS
 
 LEAST_SHARED = 0.5
 LEAST_ALIKE = 0.6
@@ -33,9 +39,6 @@ MAX_POSTINGS = 40
 """Sentences that are looked at for a word; a word of more says little."""
 MAX_RIVALS = 300
 """Figures that are compared with one of the source; a page may have thousands around it."""
-MIN_TERMS = 2
-OTHER = "says it of something else"
-TURNED = "says it the other way round"
 MIN_MONTH = 3
 BEHIND_CHARS = 30
 ELLIPTIC = re.compile(r" (?:more|fewer|less|higher|lower|up|down)\b")
@@ -48,38 +51,11 @@ CLAUSE = re.compile(
     r"[,;:()，；]| - |—|–"
     r"|\b(?:that|who|which|but|and|because|why|although|since|while|if|dass|weil|und|aber|qui|que|mais|et)\b"
 )
-SAYS = re.compile(r"(?:'s)?,? (?:said|says|told|wrote|writes|called|argue[sd]|warned|added|explained)\b")
-OF_FIGURES = frozenset(
-    map(key, (*MONTHS, *WEEKDAYS, *(one for one in (*MEASURES, *CURRENCY_WORDS) if one != one.lower())))
-)
-"""Words with a capital letter that are parts of figures: June, MB."""
 LABEL = re.compile(r"^\s*\w{1,20}: ")
 TITLE_WORDS = 4
 """Fewer words of a title may be a name that other texts have, too."""
-SUBJECT_CHARS = 40
-"""From the beginning of a sentence to the end of its subject."""
-SUBJECT = "subject"
-OF_SUBJECTS = frozenset(["said", "says", "by", "while", "and", "but"])
-"""Words before a name that acts or speaks."""
-PRONOUN_BEFORE = re.compile(
-    r"\W*(?:it|he|she|they|this|these|those|its|his|her|their|er|sie|es|il|elle)\b", re.IGNORECASE
-)
 PRONOUN_SUBJECT = re.compile(r"\b(?:he|she)\b")
 """Somebody who was named before."""
-OF_BEFORE = re.compile(
-    r"\W*(?:it|he|she|they|this|that|these|those|its|his|her|their|er|sie|es|il|elle|the)\b", re.IGNORECASE
-)
-"""Words that begin a sentence about something that was named before."""
-
-
-@dataclass(frozen=True)
-class Conflict:
-    """A passage that says something else than a sentence."""
-
-    why: str
-    """For people."""
-    passages: tuple[str, ...]
-    """What the source says there, and what it says of the sentence's own subject."""
 
 
 @dataclass(frozen=True)
@@ -368,83 +344,78 @@ def _swapped(claimed: str, said: Said, known: Said, there: Passages) -> Conflict
     return None if found is None else Conflict(OTHER, (_at(known.start, there), there.sentence(found)))
 
 
-def other_subject(
-    claimed: str, region: str, around: frozenset[str], words: frozenset[str], there: Passages
-) -> int | None:
-    """Return a sentence with a name of the claim's that is missing here, where another name is."""
-    is_spoken = SAYS.search(claimed) is not None
-    near = groups(region, there)
-    extra = [
-        _role(region, place)
-        for place, group in near
-        if not (group - there.generic or group) & words and (is_spoken or not SAYS.match(region, _end(region, place)))
-    ]
-    for place, group in groups(claimed, there):
-        role = _role(claimed, place)
-        if (
-            (group - there.generic or group) & around
-            or any(names < group for _, names in near)
-            or role not in extra
-            or (role == SUBJECT and PRONOUN_BEFORE.match(region))
-        ):
+PART = re.compile(r"(?:[ -][\w'-]+){0,2}? (?:by|for|in|with|from|to|at|on|of|as|among|under|bei|mit|für|von|aus)\b")
+MAX_CHARS = 120
+PART_END = re.compile(r"[.,;:()\n]|\b(?:and|but|while|und|aber)\b")
+COMPARED = re.compile(r"\b(?:from|than)(?: \w+)? ?$")
+"""Before a figure with which another one is compared."""
+
+
+def other_part(passages: Passages, span: tuple[int, int], place: Figure, there: Passages) -> Figure | None:
+    """Return another figure of the source's sentence whose part the sentence has behind this one.
+
+    Args:
+        passages: The sentence.
+        span: Where the figure is in it.
+        place: The figure of the source.
+        there: The source.
+    """
+    mine, its = _part(passages, span[1]), _part(there, place.end)
+    said = mine or terms_of(passages.text, 0, span[0]).words
+    is_compared = not mine and COMPARED.search(passages.text[max(0, span[0] - MAX_CHARS) : span[0]])
+    if not its or not said or its & said or is_compared:
+        return None
+    for rival in there.figures_in(*there.span(there.number_at(place.start))):
+        if rival.unit != place.unit or rival.value == place.value:
             continue
-        # What the title names may be what the whole text is about, and need no name.
-        if (role == SUBJECT and not OF_BEFORE.match(region)) or not group <= there.title:
-            return there.index[min(group)][0]
+        other = _part(there, rival.end)
+        if other and (other & said) - its:
+            return rival
     return None
 
 
-def _role(text: str, place: int) -> str:
-    """Return what a name is in a sentence: its subject, or the word before it, as in `by Globex`."""
-    before = text[:place].split()
-    is_subject = place < SUBJECT_CHARS or not before or before[-1].lower() in OF_SUBJECTS
-    return SUBJECT if is_subject else before[-1].lower()
+def _part(passages: Passages, end: int) -> frozenset[str]:
+    """Return the words behind a figure that say what it is of; none where no preposition leads to them."""
+    start = PART.match(passages.text, end, end + MAX_CHARS)
+    if start is None:
+        return frozenset()
+    following = passages.figures_in(start.end(), end + MAX_CHARS)
+    last = following[0].start if following else end + MAX_CHARS
+    stop = PART_END.search(passages.text, start.end(), last)
+    return terms_of(passages.text, start.end(), stop.start() if stop else last).words
 
 
-def _end(text: str, place: int) -> int:
-    found = GROUP.match(text, place)
-    return found.end() if found else place
+PIECE_END = re.compile(r"(?:;|, (?:and|but|while)) ")
+MAX_LEFT_OUT = 4
+MIN_WORDS = 4
+MAX_SENTENCES = 3
+"""Sentences of the source that share most, which are compared."""
 
 
-def groups(text: str, there: Passages) -> list[tuple[int, frozenset[str]]]:
-    """Return names that the source has, each as its place and its words."""
-    found: list[tuple[int, frozenset[str]]] = []
-    for group in GROUP.finditer(text):
-        names = (terms_of(group[0]).names & there.known_names) - OF_FIGURES
-        if names and all(one in there.index for one in names):
-            found.append((group.start(), names))
-    return found
+def is_shortened(text: str, there: Passages) -> bool:
+    """Return whether each part of a sentence has the words of a sentence of the source, in order, but for a few."""
+    return all(_is_shorter(piece, there) for piece in PIECE_END.split(text) if piece.strip())
 
 
-def is_converse(claimed: str, source: str) -> bool:
-    """Return whether two comparisons name the same things in another order: A is more than B, B is less than A."""
-    if is_turned_comparison(claimed, source):
-        return True
-    names = [
-        [key(found[0]) for found in re.finditer(r"[A-Z][\w'-]+", text) if found[0].lower() not in {"the", "in"}]
-        for text in (claimed, source)
-    ]
-    shared = [[one for one in dict.fromkeys(some) if one in names[1 - side]] for side, some in enumerate(names)]
-    return len(shared[0]) >= MIN_TERMS and shared[0] != shared[1]
-
-
-def is_turned_comparison(claimed: str, source: str) -> bool:
-    """Return whether what is before `than` in one text is behind it in the other one, and the other way round."""
-    mine, its = claimed.partition(" than "), source.partition(" than ")
-    if not mine[1] or not its[1]:
+def _is_shorter(piece: str, there: Passages) -> bool:
+    mine = words(piece)
+    if len(mine) < MIN_WORDS:
         return False
-    right, other = (terms_of(CLAUSE_MARK.split(text)[0]).words for text in (mine[2], its[2]))
-    left, before = terms_of(mine[0]).words, terms_of(its[0]).words
-    same = len(right & other)
-    return len(left & other) > same and len(right & before) > same
+    counts = there.shared(terms_of(piece).words)
+    return any(_is_part(mine, words(there.sentence(number))) for number, _ in counts.most_common(MAX_SENTENCES))
 
 
-CLAUSE_MARK = re.compile(r"[,.;:()]")
-
-
-def other_head_conflict(text: str, there: Passages) -> Conflict | None:
-    """Return what speaks against the subject of a Chinese or Japanese sentence."""
-    number = other_head(text, there) if CJK_LETTER.search(text) else None
-    if number is None or polarity(text).is_denial != there.polarity(*there.span(number)).is_denial:
-        return None
-    return Conflict(OTHER, (there.sentence(number),))
+def _is_part(mine: list[str], its: list[str]) -> bool:
+    if not 0 <= len(its) - len(mine) <= MAX_LEFT_OUT:
+        return False
+    left_out: list[str] = []
+    rest = iter(its)
+    for word in mine:
+        for other in rest:
+            if other == word:
+                break
+            left_out.append(other)
+        else:
+            return False
+    out = " ".join([*left_out, *rest])
+    return NEGATION.search(out) is None and IMPLICIT.search(out) is None

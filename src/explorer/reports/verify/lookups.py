@@ -5,15 +5,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from explorer.reports.verify.amounts import Places, counts_there, has_amount, instead, is_converted
-from explorer.reports.verify.arithmetic import DerivedNumber, follows_from
+from explorer.reports.verify.arithmetic import DerivedNumber, follows_from, from_one_figure, years_after
 from explorer.reports.verify.claims import FAULTS, Finding, Kind, Verdict
-from explorer.reports.verify.context import (
-    ClaimText,
-    Conflict,
-    claim_text,
-    closeness,
-    conflict_at,
-)
+from explorer.reports.verify.context import ClaimText, claim_text, closeness, conflict_at
 from explorer.reports.verify.derived import (
     COUNTED,
     RANKS,
@@ -34,13 +28,19 @@ from explorer.reports.verify.figures import (
 from explorer.reports.verify.indexed_source import ZONE_CHARS, IndexedSource
 from explorer.reports.verify.passages import Figure, figure_of, is_label
 from explorer.reports.verify.plain import plain, words
-from explorer.reports.verify.quotations import has_quote, is_translated, likeness
-from explorer.reports.verify.reported import report_conflict
-from explorer.reports.verify.sentence_parts import SentencePart, part_of, parts, passages
+from explorer.reports.verify.quotations import (
+    SentencePart,
+    has_quote,
+    is_translated,
+    likeness,
+    part_of,
+    parts,
+    passages,
+)
 from explorer.reports.verify.sentences import Quote, Sentence, is_short
-from explorer.reports.verify.single_figures import from_one_figure, years_after
-from explorer.reports.verify.speakers import speaker_conflict
+from explorer.reports.verify.speakers import report_conflict, speaker_conflict
 from explorer.reports.verify.statements import statement_conflict
+from explorer.reports.verify.subjects import Conflict
 from explorer.text.calendar_dates import Day, fits, utc_minutes
 
 
