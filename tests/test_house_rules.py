@@ -181,11 +181,14 @@ def test_nothing_is_raised_inside_an_except_star() -> None:
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
+RE_MAKES_TEXT = re.compile(r"own|\w+Error\.of")
+
+
 def _texts_for_models() -> Iterator[tuple[str, str, set[str | None]]]:
-    """Literals that `own` makes a text for models of, each with its place and the values it is given."""
+    """Literals that `own` and `ToolError.of` make texts for models of, each with its place and its values."""
     for path in SOURCES:
         for node in _nodes(path):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "own" and node.args:
+            if isinstance(node, ast.Call) and node.args and RE_MAKES_TEXT.fullmatch(ast.unparse(node.func)):
                 words = node.args[0]
                 if isinstance(words, ast.Constant) and isinstance(words.value, str):
                     yield f"{_name(path)}:{node.lineno}", words.value, {one.arg for one in node.keywords}

@@ -250,11 +250,8 @@ def _is_address(host: str) -> bool:
 
 
 def _unknown(host: str) -> NoSuchSiteError:
-    return NoSuchSiteError(
-        own(
-            "There is no site {host}: the name cannot be resolved. Check its spelling, or use another source.",
-            host=host,
-        )
+    return NoSuchSiteError.of(
+        "There is no site {host}: the name cannot be resolved. Check its spelling, or use another source.", host=host
     )
 
 

@@ -95,12 +95,10 @@ class Jobs:
         """
         if len(self._running) >= MAX_RUNNING:
             names = codes(self._running)
-            raise ToolError(
-                own(
-                    "{max_running} jobs are running already ({names}): wait for one, or end one (kill_shell)",
-                    max_running=MAX_RUNNING,
-                    names=names,
-                )
+            raise ToolError.of(
+                "{max_running} jobs are running already ({names}): wait for one, or end one (kill_shell)",
+                max_running=MAX_RUNNING,
+                names=names,
             )
         self._count += 1
         name = f"bash_{self._count}"
@@ -163,7 +161,7 @@ class Jobs:
             if job.id == name:
                 return job
         known = codes(job.id for job in self.all()) or own("none was started")
-        raise ToolError(own("there is no job {name}; known: {known}", name=repr(name), known=known))
+        raise ToolError.of("there is no job {name}; known: {known}", name=repr(name), known=known)
 
     def all(self) -> list[Job]:
         """Return every job of the run, in order."""

@@ -25,7 +25,6 @@ from explorer.sandbox.resource_monitor import (
     use_of,
 )
 from explorer.schema.errors import ToolError
-from explorer.text.rendering import own
 from explorer.workspace.access import OWN_FILE, restore_access
 
 LOOK_S = 0.1
@@ -113,20 +112,20 @@ class Shell:
             # The kernel ends a command with the thread that started it: a worker's would take it along.
             raise RuntimeError("commands are started from the main thread")
         if "\0" in command:
-            raise ToolError(own("a command cannot contain a NUL character"))
+            raise ToolError.of("a command cannot contain a NUL character")
         limits = self.place.limits
         bounds = {"pids": limits.processes + OUR_OWN, "memory": limits.memory_bytes}
         try:
             launch = self.confinement.launch(command, self.place)
         except OSError as error:
-            raise ToolError(own("the sandbox cannot be made: {error}", error=error)) from error
+            raise ToolError.of("the sandbox cannot be made: {error}", error=error) from error
         group = ControlGroup.make(f"explorer-{os.getpid()}-{time.monotonic_ns()}", bounds)
         starting = asyncio.ensure_future(self._begin(launch, output, group))
         try:
             return await asyncio.shield(starting)
         except OSError as error:
             self._groups += [group] if group else []
-            raise ToolError(own("the command cannot be started: {error}", error=error)) from error
+            raise ToolError.of("the command cannot be started: {error}", error=error) from error
         except asyncio.CancelledError:
             # A sandbox that is ended while it is being made can leave behind what it is about to hold.
             with suppress(OSError):

@@ -19,9 +19,9 @@ A bug is none of these: it is raised to the top, with its traceback.
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TypeVar
+from typing import LiteralString, Self, TypeVar
 
-from explorer.text.rendering import ModelText, fenced, without_marks
+from explorer.text.rendering import ModelText, Value, fenced, own, without_marks
 
 Kind = TypeVar("Kind", bound=BaseException)
 NO_DATA: Mapping[str, object] = MappingProxyType({})
@@ -188,6 +188,11 @@ class ToolError(ExplorerError):
         """The message for the model."""
         self.data = data
         """The reason for programs, as JSON: `code` is an `ErrorCode`."""
+
+    @classmethod
+    def of(cls, words: LiteralString, /, **values: Value) -> Self:
+        """Return an error with words of the program, made by `own`."""
+        return cls(own(words, **values))
 
 
 class RefusedCallError(ToolError):

@@ -46,7 +46,7 @@ def part_at(text: str, offset: int, chars: int, name: str) -> TextPart:
     """
     if offset and offset >= len(text):
         words = "offset={offset} is past the end: {name} has {count} characters."
-        raise RefusedCallError(own(words, offset=offset, name=name, count=len(text)))
+        raise RefusedCallError.of(words, offset=offset, name=name, count=len(text))
     return TextPart(text, offset, min(offset + chars, len(text)))
 
 

@@ -89,7 +89,7 @@ async def no_store(drafts: Sequence[SourceDraft]) -> list[Source]:
     Raises:
         ToolError: Always.
     """
-    raise ToolError(own("there is no run to store {count} sources in", count=len(drafts)))
+    raise ToolError.of("there is no run to store {count} sources in", count=len(drafts))
 
 
 @dataclass(frozen=True)

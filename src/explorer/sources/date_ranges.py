@@ -68,12 +68,10 @@ def window(since: str, until: str, now: datetime, zone: tzinfo = UTC) -> Window:
     start = _stretch("since", since, now, zone)[0] if since.strip() else None
     end = _stretch("until", until, now, zone)[not AGO.fullmatch(until.strip())] if until.strip() else None
     if start and end and start >= end:
-        raise RefusedCallError(
-            own(
-                'until="{until}" is before since="{since}": nothing can be between them.',
-                until=until[:40],
-                since=since[:40],
-            )
+        raise RefusedCallError.of(
+            'until="{until}" is before since="{since}": nothing can be between them.',
+            until=until[:40],
+            since=since[:40],
         )
     return Window(start, end)
 
@@ -94,18 +92,16 @@ def days_in(text: str, now: datetime, zone: tzinfo, most: int) -> tuple[date, ..
         begin += timedelta(days=1)  # the last seven days end with today
     close = min((end - timedelta(microseconds=1)).astimezone(zone).date(), today)
     if begin > today:
-        raise RefusedCallError(own('date="{text}" is still to come: today is {today}.', text=text[:60], today=today))
+        raise RefusedCallError.of('date="{text}" is still to come: today is {today}.', text=text[:60], today=today)
     count = (close - begin).days + 1
     if count < 1:
-        raise RefusedCallError(own('date="{text}" ends before it begins.', text=text[:60]))
+        raise RefusedCallError.of('date="{text}" ends before it begins.', text=text[:60])
     if count > most:
-        raise RefusedCallError(
-            own(
-                'date="{text}" means {count} days; ask for at most {most} at a time.',
-                text=text[:60],
-                count=count,
-                most=most,
-            )
+        raise RefusedCallError.of(
+            'date="{text}" means {count} days; ask for at most {most} at a time.',
+            text=text[:60],
+            count=count,
+            most=most,
         )
     return tuple(begin + timedelta(days=number) for number in range(count))
 
@@ -126,13 +122,11 @@ def _stretch(field: str, text: str, now: datetime, zone: tzinfo) -> tuple[dateti
         moment = datetime.fromisoformat(words)
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise RefusedCallError(
-            own(
-                '{field}="{words}" is not understood: write {understood}.',
-                field=code(field),
-                words=words[:40],
-                understood=UNDERSTOOD,
-            )
+        raise RefusedCallError.of(
+            '{field}="{words}" is not understood: write {understood}.',
+            field=code(field),
+            words=words[:40],
+            understood=UNDERSTOOD,
         ) from error
     return moment, moment
 

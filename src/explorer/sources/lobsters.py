@@ -119,13 +119,11 @@ class Lobsters:
         address = f"{self._url}/s/{found[1].lower()}.json"
         fetched = await self._web.get(address, accept="application/json", limits=API_LIMITS)
         if fetched.problem:
-            raise ToolError(
-                own(
-                    "{what} does not give {url}: {problem}. Use another source.",
-                    what=WHAT,
-                    url=url,
-                    problem=fetched.problem,
-                )
+            raise ToolError.of(
+                "{what} does not give {url}: {problem}. Use another source.",
+                what=WHAT,
+                url=url,
+                problem=fetched.problem,
             )
         story = parse(_Story, fetched.body, WHAT)
         pieces = [story.html, *(comment.html for comment in story.comments)]

@@ -252,9 +252,7 @@ class PageReader:
         """
         kind = kind_of(fetched.body, fetched.content_type)
         if kind not in KINDS:
-            raise ToolError(
-                own("{url} is {kind}, not text. Look for a page about it instead.", url=url, kind=kind[:80])
-            )
+            raise ToolError.of("{url} is {kind}, not text. Look for a page about it instead.", url=url, kind=kind[:80])
         if kind in {PDF, *PACKED} and fetched.is_truncated:
             fetched = await self._web.get(url, accept=PAGE_TYPES, limits=WHOLE_FILE)
             _refuse_half(url, kind, fetched)
@@ -279,13 +277,11 @@ class PageReader:
 def _refuse_half(url: str, kind: str, fetched: Fetched) -> None:
     if fetched.is_truncated:
         size = WHOLE_FILE.body_bytes // 1_000_000
-        raise ToolError(
-            own(
-                "{url} is a file ({kind}) of more than {size} MB, which is not read. Look for a page about it instead.",
-                url=url,
-                kind=code(kind),
-                size=size,
-            )
+        raise ToolError.of(
+            "{url} is a file ({kind}) of more than {size} MB, which is not read. Look for a page about it instead.",
+            url=url,
+            kind=code(kind),
+            size=size,
         )
 
 

@@ -14,7 +14,6 @@ from explorer.sources.hackernews.services import or_advise
 from explorer.sources.reddit.reddit import Reddit, reddit_thread_text
 from explorer.sources.reddit.routes import post_named
 from explorer.sources.threads import CommentRange, ThreadText, stored
-from explorer.text.rendering import own
 from explorer.text.sanitize import single_line
 
 MAX_COMMENTS = 500
@@ -81,12 +80,10 @@ def _hn_item(post_id: str) -> int:
         text = item
     number = text.rpartition("/")[2]
     if not HN_ID.fullmatch(number):
-        raise RefusedCallError(
-            own(
-                '"{post_id}" names no item of Hacker News: give its number, or the address with item?id= in it. '
-                "For Reddit, set platform=reddit.",
-                post_id=single_line(post_id, 80),
-            )
+        raise RefusedCallError.of(
+            '"{post_id}" names no item of Hacker News: give its number, or the address with item?id= in it. '
+            "For Reddit, set platform=reddit.",
+            post_id=single_line(post_id, 80),
         )
     return int(number)
 

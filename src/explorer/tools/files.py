@@ -76,16 +76,14 @@ class ReadTool(Tool[ReadFileArguments]):
             self._workspace.read_lines, path, start, most if end is None else min(end, most)
         )
         if start > max(1, found.total):
-            raise ToolError(
-                own(
-                    "{path} has {total} lines; start_line={start} is past its end",
-                    path=path,
-                    total=found.total,
-                    start=start,
-                )
+            raise ToolError.of(
+                "{path} has {total} lines; start_line={start} is past its end",
+                path=path,
+                total=found.total,
+                start=start,
             )
         if end is not None and end < start:
-            raise ToolError(own("end_line={end} is before start_line={start}", end=end, start=start))
+            raise ToolError.of("end_line={end} is before start_line={start}", end=end, start=start)
         cut = sum(len(line) > MAX_LINE_CHARS for line in found.lines)
         shown = {
             "path": path,
@@ -154,7 +152,7 @@ class ChangingTool(Tool[Args]):
 
     def _refuse_changed(self, foreseen: FileChange) -> None:
         if self._workspace.digest(foreseen.path) != foreseen.before:
-            raise ToolError(own(CHANGED_BY_ANOTHER, path=foreseen.path))
+            raise ToolError.of(CHANGED_BY_ANOTHER, path=foreseen.path)
 
     @abstractmethod
     def _text(self, arguments: Args) -> str:
@@ -187,8 +185,8 @@ class WriteTool(ChangingTool[WriteFileArguments]):
         path, content, mode = arguments.filepath, arguments.content, arguments.mode
         exists = self._workspace.exists(path)
         if mode == "create" and exists and self._workspace.read_text(path) != content:
-            raise ToolError(
-                own('{path} is there already; use mode="overwrite" or "append", edit_file, or another name', path=path)
+            raise ToolError.of(
+                '{path} is there already; use mode="overwrite" or "append", edit_file, or another name', path=path
             )
         if mode == "append" and exists:
             return self._workspace.read_text(path) + content
@@ -217,12 +215,10 @@ class EditTool(ChangingTool[EditFileArguments]):
         count = text.count(old)
         if count != 1:
             found = own("occurs {count} times", count=count) if count else own("does not occur")
-            raise ToolError(
-                own(
-                    "old_string {found} in {path}; read the file and give a passage that occurs exactly once",
-                    found=found,
-                    path=path,
-                )
+            raise ToolError.of(
+                "old_string {found} in {path}; read the file and give a passage that occurs exactly once",
+                found=found,
+                path=path,
             )
         return text.replace(old, new)
 
@@ -328,7 +324,7 @@ class SearchTool(Tool[SearchFilesArguments]):
 
 def _compile(pattern: str) -> "regex.Pattern[str]":
     if math.prod(max(1, int(count)) for count in regex.findall(r"\{(\d+)", pattern)) > MAX_REPEATS:
-        raise ToolError(own("that pattern repeats too often; use smaller counts in {{}}"))
+        raise ToolError.of("that pattern repeats too often; use smaller counts in {{}}")
     try:
         return regex.compile(pattern, regex.IGNORECASE)
     except regex.error:
@@ -339,7 +335,7 @@ def _occurs(wanted: "regex.Pattern[str]", line: str, deadline: float) -> bool:
     try:
         return wanted.search(line, timeout=max(0.001, deadline - time.monotonic())) is not None
     except TimeoutError as error:
-        raise ToolError(own("that pattern takes too long to search for; use a plainer one")) from error
+        raise ToolError.of("that pattern takes too long to search for; use a plainer one") from error
 
 
 def file_tools(workspace: Workspace) -> Iterable[Tool]:

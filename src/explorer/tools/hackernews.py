@@ -158,11 +158,8 @@ class HnSearchTool(_HackerNewsTool[SearchHnArguments]):
         """Search and return the hits."""
         tags = arguments.tags.replace(" ", "")
         if tags and not TAGS.fullmatch(tags):
-            raise RefusedCallError(
-                own(
-                    'tags="{tags}" is not understood: write e.g. story, comment or author_<name>.',
-                    tags=arguments.tags[:60],
-                )
+            raise RefusedCallError.of(
+                'tags="{tags}" is not understood: write e.g. story, comment or author_<name>.', tags=arguments.tags[:60]
             )
         span = window(arguments.since, arguments.until, context.now(), self._zone)
         query = HnQuery(
@@ -204,11 +201,8 @@ class HnUserTool(_HackerNewsTool[GetHnUserArguments]):
         """Return the profile."""
         name = arguments.name.strip()
         if not USER_NAME.fullmatch(name):
-            raise RefusedCallError(
-                own(
-                    '"{name}" is not the name of a Hacker News user: letters, digits, _ and -.',
-                    name=single_line(name)[:40],
-                )
+            raise RefusedCallError.of(
+                '"{name}" is not the name of a Hacker News user: letters, digits, _ and -.', name=single_line(name)[:40]
             )
         user = await or_advise(self._client.user(name), "Try search_hn with tags=author_<name>.")
         facts = _user_facts(user)

@@ -156,12 +156,10 @@ class ReadReportTool(Tool[ReadReportArguments]):
         """Return one part of the report."""
         found = await asyncio.to_thread(self._access.library.find, arguments.report)
         if found.fields is None:
-            raise ToolError(
-                own(
-                    "{name} cannot be read as a report: {problem}",
-                    name=single_line(found.name),
-                    problem=single_line(found.problem),
-                )
+            raise ToolError.of(
+                "{name} cannot be read as a report: {problem}",
+                name=single_line(found.name),
+                problem=single_line(found.problem),
             )
         part = part_at(visible(found.text), arguments.offset, PAGE_CHARS, found.name)
         (source,) = await context.store([draft_of(found)])

@@ -54,7 +54,7 @@ class LoadSkillTool(Tool[LoadSkillArguments]):
         skill = self._catalog.skills.get(arguments.name)
         if skill is None:
             known = codes(self._catalog.skills) or own("none")
-            raise ToolError(own("there is no skill {name}; there are: {known}", name=arguments.name, known=known))
+            raise ToolError.of("there is no skill {name}; there are: {known}", name=arguments.name, known=known)
         path = arguments.file.strip().removeprefix("./")
         try:
             if path in {"", SKILL_FILE}:
@@ -62,7 +62,7 @@ class LoadSkillTool(Tool[LoadSkillArguments]):
             else:
                 content = await asyncio.to_thread(_page, skill, path, arguments.start_line)
         except UnusableSkillError as error:
-            raise ToolError(own("{why}", why=str(error))) from error
+            raise ToolError.of("{why}", why=str(error)) from error
         loaded = skill.name if path in {"", SKILL_FILE} else f"{skill.name}/{path}"
         facts = {"skill": loaded, "origin": str(skill.origin), "sha256": skill.files.get(path or SKILL_FILE, "")}
         return ToolResult(success=True, content=content, metadata=facts)
@@ -96,13 +96,13 @@ def _page(skill: Skill, path: str, start_line: int) -> ModelText:
     """
     if path not in skill.files:
         names = render(*map(inline, skill.others[:MAX_NAMED]), between=", ") or own("none")
-        raise ToolError(own("the skill has no file {path}; it has: {names}", path=path, names=names))
+        raise ToolError.of("the skill has no file {path}; it has: {names}", path=path, names=names)
     try:
         lines = visible(skill.read(path).decode()).splitlines(keepends=True)
     except UnicodeDecodeError as error:
-        raise ToolError(own("{path} is not text", path=path)) from error
+        raise ToolError.of("{path} is not text", path=path) from error
     if start_line > max(1, len(lines)):
-        raise ToolError(own("{path} has {count} lines", path=path, count=len(lines)))
+        raise ToolError.of("{path} has {count} lines", path=path, count=len(lines))
     shown, size = list[str](), 0
     for line in lines[start_line - 1 :]:
         size += len(line)

@@ -135,12 +135,10 @@ class ReadSourceTool(Tool[ReadSourceArguments]):
         number = SOURCE_ID.fullmatch(asked.strip())
         source = known.get(f"S{int(number[1])}") if number is not None else None
         if source is None:
-            raise ToolError(
-                own(
-                    "there is no source {asked}; list_sources shows all {count}.",
-                    asked=repr(single_line(asked, TITLE_CHARS)),
-                    count=len(known),
-                )
+            raise ToolError.of(
+                "there is no source {asked}; list_sources shows all {count}.",
+                asked=repr(single_line(asked, TITLE_CHARS)),
+                count=len(known),
             )
         return source
 

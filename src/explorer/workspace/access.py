@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from explorer.schema.errors import ToolError
-from explorer.text.rendering import WrittenBy, own
+from explorer.text.rendering import WrittenBy
 
 ENGINE_FOLDER = ".explorer"
 QUESTION = "question.txt"
@@ -49,31 +49,26 @@ def parts_of(path: str) -> list[str]:
     """
     text = unicodedata.normalize("NFC", path.strip())
     if not text or len(text) > MAX_PATH_CHARS:
-        raise ToolError(
-            own("a path needs 1 to {max_path_chars} characters, such as notes/topic.md", max_path_chars=MAX_PATH_CHARS)
+        raise ToolError.of(
+            "a path needs 1 to {max_path_chars} characters, such as notes/topic.md", max_path_chars=MAX_PATH_CHARS
         )
     if text.startswith(("/", "~")) or "\\" in text or WINDOWS_DRIVE.match(text):
-        raise ToolError(
-            own(
-                "{path} is not a path inside this run's folder; use a relative one such as notes/topic.md",
-                path=repr(path),
-            )
+        raise ToolError.of(
+            "{path} is not a path inside this run's folder; use a relative one such as notes/topic.md", path=repr(path)
         )
     if any(unicodedata.category(c) in UNSEEN for c in text):
-        raise ToolError(own("{path} contains invisible or control characters; use plain letters", path=repr(path)))
+        raise ToolError.of("{path} contains invisible or control characters; use plain letters", path=repr(path))
     parts = [part for part in text.split("/") if part not in {"", "."}]
     if ".." in parts:
-        raise ToolError(own("{path} leaves this run's folder; use a relative path without ..", path=repr(path)))
+        raise ToolError.of("{path} leaves this run's folder; use a relative path without ..", path=repr(path))
     if any(len(part.encode()) > MAX_NAME_BYTES for part in parts):
-        raise ToolError(
-            own(
-                "{path} contains a name of over {max_name_bytes} bytes; choose a shorter one",
-                path=repr(path),
-                max_name_bytes=MAX_NAME_BYTES,
-            )
+        raise ToolError.of(
+            "{path} contains a name of over {max_name_bytes} bytes; choose a shorter one",
+            path=repr(path),
+            max_name_bytes=MAX_NAME_BYTES,
         )
     if not parts:
-        raise ToolError(own("{path} names the run's folder itself, not a file in it", path=repr(path)))
+        raise ToolError.of("{path} names the run's folder itself, not a file in it", path=repr(path))
     return parts
 
 
@@ -85,8 +80,8 @@ def refuse_report_folder(path: str) -> None:
     """
     first, *rest = parts_of(path)
     if rest and first.casefold() == REPORT:
-        raise ToolError(
-            own("{path}: report.md is a file, the run's report; write to another folder, such as notes/", path=path)
+        raise ToolError.of(
+            "{path}: report.md is a file, the run's report; write to another folder, such as notes/", path=path
         )
 
 
@@ -118,7 +113,7 @@ def refuse_engine_folder(path: str) -> None:
     """
     name = unicodedata.normalize("NFKD", parts_of(path)[0]).casefold()
     if "".join(character for character in name if character.isascii()).rstrip(". ") == ENGINE_FOLDER:
-        raise ToolError(own("{path}: the folder .explorer/ is the engine's own; write somewhere else", path=path))
+        raise ToolError.of("{path}: the folder .explorer/ is the engine's own; write somewhere else", path=path)
 
 
 OWNER = stat.S_IRWXU

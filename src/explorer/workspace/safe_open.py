@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import IO, BinaryIO, Protocol
 
 from explorer.schema.errors import ToolError
-from explorer.text.rendering import own
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -279,7 +278,7 @@ def _mode_of(parent: int, name: str) -> int:
     except FileNotFoundError:
         return 0
     if stat.S_ISDIR(status.st_mode):
-        raise ToolError(own("{name} is a folder; choose another name", name=name))
+        raise ToolError.of("{name} is a folder; choose another name", name=name)
     is_own = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
     return status.st_mode & 0o777 | 0o600 if is_own else 0
 

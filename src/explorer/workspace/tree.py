@@ -200,16 +200,16 @@ class RunTree:
             try:
                 descriptor = open_regular(self._open, root, self._spelled(root, parts_of(path)))
             except FileNotFoundError as error:
-                raise ToolError(own("there is no file {path}; list_files shows all files", path=path)) from error
+                raise ToolError.of("there is no file {path}; list_files shows all files", path=path) from error
             except IrregularFileError as error:
-                raise ToolError(own("{path} is not a plain file", path=path)) from error
+                raise ToolError.of("{path} is not a plain file", path=path) from error
             except OSError as error:
-                raise ToolError(
-                    own("{path} cannot be read: it is not a plain file ({error})", path=path, error=reason(error))
+                raise ToolError.of(
+                    "{path} cannot be read: it is not a plain file ({error})", path=path, error=reason(error)
                 ) from error
         try:
             if os.fstat(descriptor).st_nlink > 1:
-                raise ToolError(own("{path} is a hard link; copies are read, links are not", path=path))
+                raise ToolError.of("{path} is a hard link; copies are read, links are not", path=path)
             yield descriptor
         finally:
             os.close(descriptor)
@@ -233,16 +233,14 @@ class RunTree:
         try:
             return self._open(root, folders or ["."], A_FOLDER)
         except FileNotFoundError as error:
-            raise ToolError(own("there is no file {path}; list_files shows all files", path=path)) from error
+            raise ToolError.of("there is no file {path}; list_files shows all files", path=path) from error
         except OSError as error:
             shown = "/".join(folders)
-            raise ToolError(
-                own(
-                    "{path} cannot be reached: {shown} is not a plain folder ({error})",
-                    path=path,
-                    shown=shown,
-                    error=reason(error),
-                )
+            raise ToolError.of(
+                "{path} cannot be reached: {shown} is not a plain folder ({error})",
+                path=path,
+                shown=shown,
+                error=reason(error),
             ) from error
 
     def _made(self, root: int, folders: Sequence[str], path: str) -> int:
@@ -262,19 +260,17 @@ class RunTree:
         except FileExistsError:
             pass
         except PermissionError as error:
-            raise ToolError(
-                own("cannot make the folder of {path}: {strerror}", path=path, strerror=error.strerror or "")
+            raise ToolError.of(
+                "cannot make the folder of {path}: {strerror}", path=path, strerror=error.strerror or ""
             ) from error
         try:
             return self._open(parent, [folder], A_FOLDER)
         except OSError as error:
-            raise ToolError(
-                own(
-                    "{path} cannot be reached: {folder} is not a plain folder ({error})",
-                    path=path,
-                    folder=folder,
-                    error=reason(error),
-                )
+            raise ToolError.of(
+                "{path} cannot be reached: {folder} is not a plain folder ({error})",
+                path=path,
+                folder=folder,
+                error=reason(error),
             ) from error
 
     def status(self, path: str) -> os.stat_result | None:

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import FileChange, WrittenFile
-from explorer.text.rendering import own
 from explorer.workspace.access import (
     ENGINE_FOLDER,
     REPORT,
@@ -90,17 +89,15 @@ class QuotaTracker:
                 self._writes_left = RECOUNT_AFTER
                 after = self._after(files, size)
             if (files > 0 or size > 0) and self._is_too_much(after):
-                raise ToolError(
-                    own(
-                        "{path} is not written: this run's folder would have {files} files and {bytes} bytes, and "
-                        "{files2} files and {bytes2} bytes are the limit; write into files that are there, shorten "
-                        "them, or remove what is not needed",
-                        path=path,
-                        files=after.files,
-                        bytes=after.bytes,
-                        files2=self._quota.files,
-                        bytes2=self._quota.bytes,
-                    )
+                raise ToolError.of(
+                    "{path} is not written: this run's folder would have {files} files and {bytes} bytes, and "
+                    "{files2} files and {bytes2} bytes are the limit; write into files that are there, shorten "
+                    "them, or remove what is not needed",
+                    path=path,
+                    files=after.files,
+                    bytes=after.bytes,
+                    files2=self._quota.files,
+                    bytes2=self._quota.bytes,
                 )
             self._used = after
             self._writes_left -= 1
@@ -168,13 +165,11 @@ class Workspace:
             size = os.fstat(descriptor).st_size
             content = b"" if size > MAX_FILE_BYTES else file.read(MAX_FILE_BYTES + 1)
         if max(size, len(content)) > MAX_FILE_BYTES:
-            raise ToolError(
-                own(
-                    "{path} has {size} bytes; the limit is {max_file_bytes} for a file as a whole",
-                    path=path,
-                    size=size,
-                    max_file_bytes=MAX_FILE_BYTES,
-                )
+            raise ToolError.of(
+                "{path} has {size} bytes; the limit is {max_file_bytes} for a file as a whole",
+                path=path,
+                size=size,
+                max_file_bytes=MAX_FILE_BYTES,
             )
         return content
 
@@ -203,15 +198,13 @@ class Workspace:
                 raise ToolError(no_text(path, kind, size))
             found = passage(descriptor, first, last)
         if not found.is_whole and first > found.total:
-            raise ToolError(
-                own(
-                    "{path} has {size} bytes; only the {total} lines within its first {max_scanned_bytes} bytes can "
-                    "be read here; for what is further in, have a command cut out a part",
-                    path=path,
-                    size=size,
-                    total=found.total,
-                    max_scanned_bytes=MAX_SCANNED_BYTES,
-                )
+            raise ToolError.of(
+                "{path} has {size} bytes; only the {total} lines within its first {max_scanned_bytes} bytes can "
+                "be read here; for what is further in, have a command cut out a part",
+                path=path,
+                size=size,
+                total=found.total,
+                max_scanned_bytes=MAX_SCANNED_BYTES,
             )
         return found
 
@@ -237,7 +230,7 @@ class Workspace:
     def _admit(self, path: str, size: int) -> None:
         """Refuse a path that is in the engine's folder under another name, and a write above the quota."""
         if self._tree.is_engines(path):
-            raise ToolError(own("{path} is in the engine's own folder .explorer/; write somewhere else", path=path))
+            raise ToolError.of("{path} is in the engine's own folder .explorer/; write somewhere else", path=path)
         if clean(path) != REPORT:
             old = self._tree.status(path)
             self._quota_left.take(path, 0 if old else 1, size - (_quota_of(old) if old else 0))
@@ -251,13 +244,11 @@ class Workspace:
         """
         content = text.encode("utf-8", "replace")
         if len(content) > MAX_FILE_BYTES:
-            raise ToolError(
-                own(
-                    "{path} would have {count} bytes; the limit is {max_file_bytes}: split it",
-                    path=path,
-                    count=len(content),
-                    max_file_bytes=MAX_FILE_BYTES,
-                )
+            raise ToolError.of(
+                "{path} would have {count} bytes; the limit is {max_file_bytes}: split it",
+                path=path,
+                count=len(content),
+                max_file_bytes=MAX_FILE_BYTES,
             )
         if clean(path) == REPORT:
             self.clear_report_path()
@@ -265,12 +256,8 @@ class Workspace:
             self._replace(path, content)
         except OSError as error:
             if error.errno in AGENTS_OWN or (error.errno in CLOSED and _is_in_agents_folder(path)):
-                raise ToolError(
-                    own(
-                        "{path} could not be written: {error}; list_files, then try again",
-                        path=path,
-                        error=reason(error),
-                    )
+                raise ToolError.of(
+                    "{path} could not be written: {error}; list_files, then try again", path=path, error=reason(error)
                 ) from error
             raise StorageError(f"{path} could not be written: {error.strerror}; what was there is unchanged") from error
         return describe(path, text)
@@ -361,8 +348,8 @@ class Workspace:
                 with self._tree.opened_parent(f"{root}/x"):
                     pass
             except ToolError as error:
-                raise ToolError(
-                    own("there is no folder {root}; list_files without a path shows all files", root=root)
+                raise ToolError.of(
+                    "there is no folder {root}; list_files without a path shows all files", root=root
                 ) from error
         for name, status in self._tree.walk(root):
             if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or not is_path(name):

@@ -21,7 +21,6 @@ from explorer.documents.corpus.document_marks import COLUMNS, MARKED, DocumentMa
 from explorer.documents.corpus.folder import FoundFile
 from explorer.documents.corpus.passages import Passage, indexed
 from explorer.schema.errors import ToolError
-from explorer.text.rendering import own
 from explorer.workspace.user_key import NO_KEY, UserKey
 
 VERSION = 2
@@ -121,7 +120,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     except sqlite3.OperationalError as error:
         if "fts5" not in str(error):
             raise
-        raise ToolError(own("a folder cannot be searched: the SQLite of this Python has no FTS5")) from error
+        raise ToolError.of("a folder cannot be searched: the SQLite of this Python has no FTS5") from error
 
 
 def _mark(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -165,8 +164,8 @@ def sorted_errors(path: Path) -> Generator[None]:
             raise DamagedIndexError(str(error)) from error
         if code == sqlite3.SQLITE_ERROR:
             raise
-        raise ToolError(
-            own("the folder cannot be searched: its index {path} cannot be used ({error})", path=path, error=error)
+        raise ToolError.of(
+            "the folder cannot be searched: its index {path} cannot be used ({error})", path=path, error=error
         ) from error
 
 
@@ -181,12 +180,10 @@ def remove(path: Path) -> None:
             try:
                 Path(f"{path}{suffix}").unlink()
             except (IsADirectoryError, PermissionError) as error:
-                raise ToolError(
-                    own(
-                        "the folder cannot be searched: its index {path} cannot be replaced ({error})",
-                        path=path,
-                        error=error,
-                    )
+                raise ToolError.of(
+                    "the folder cannot be searched: its index {path} cannot be replaced ({error})",
+                    path=path,
+                    error=error,
                 ) from error
 
 
@@ -288,8 +285,8 @@ class Database:
             try:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
-                raise ToolError(
-                    own("the folder cannot be searched: no index can be kept in {parent}", parent=self._path.parent)
+                raise ToolError.of(
+                    "the folder cannot be searched: no index can be kept in {parent}", parent=self._path.parent
                 ) from error
             is_kept = self._key.is_there
             try:
@@ -313,7 +310,7 @@ class Database:
     def _run(self, work: Callable[[sqlite3.Connection], Value]) -> Value:
         with self._lock:
             if self._connection is None:
-                raise ToolError(own("the index of the folder is closed"))
+                raise ToolError.of("the index of the folder is closed")
             with sorted_errors(self._path):
                 return work(self._connection)
 

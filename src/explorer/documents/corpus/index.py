@@ -241,11 +241,9 @@ class Corpus:
         """
         query = understood(question)
         if not query.terms:
-            raise RefusedCallError(
-                own(
-                    "there is no word to search for in {question}; give the words you look for",
-                    question=repr(question[:80]),
-                )
+            raise RefusedCallError.of(
+                "there is no word to search for in {question}; give the words you look for",
+                question=repr(question[:80]),
             )
         return await self._with_index(lambda catalogue: find(self._database, catalogue, query, max_results, glob))
 
@@ -267,8 +265,8 @@ class Corpus:
         try:
             return await asyncio.to_thread(work, await self._ready())
         except DamagedIndexError as error:
-            raise ToolError(
-                own("the folder cannot be searched: its index {index} is damaged again", index=self._index)
+            raise ToolError.of(
+                "the folder cannot be searched: its index {index} is damaged again", index=self._index
             ) from error
 
     async def _ready(self) -> Catalogue:

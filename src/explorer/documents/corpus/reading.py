@@ -19,7 +19,6 @@ from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.tool import SourceDraft
 from explorer.text.frontmatter import read_frontmatter, with_frontmatter
-from explorer.text.rendering import own
 from explorer.text.sanitize import single_line, visible
 from explorer.workspace.access import MAX_NAME_BYTES
 
@@ -79,7 +78,7 @@ def _stored(document: Document, file: FoundFile) -> "StoredDocument":
 
     text = visible(document.text)
     if not text.strip():
-        raise ToolError(own("{path} has no text", path=file.path))
+        raise ToolError.of("{path} has no text", path=file.path)
     flags = document.flags
     if len(text) > MAX_TEXT_CHARS:
         text, flags = text[:MAX_TEXT_CHARS], tuple(dict.fromkeys((*flags, TRUNCATED)))

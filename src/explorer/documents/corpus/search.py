@@ -151,8 +151,8 @@ def find(database: Database, catalogue: Catalogue, query: Query, max_results: in
     """
     only = sorted(_matching(catalogue, glob)) if glob.strip() else None
     if only is not None and not only:
-        raise NoSuchThingError(
-            own("no document's path matches the glob {glob}; leave it out to search all documents", glob=repr(glob))
+        raise NoSuchThingError.of(
+            "no document's path matches the glob {glob}; leave it out to search all documents", glob=repr(glob)
         )
     places = ranked(database, query, catalogue, only)
     is_relaxed = not places and query.is_exact
@@ -202,6 +202,6 @@ def document_at(database: Database, catalogue: Catalogue, path: str) -> StoredDo
     close = difflib.get_close_matches(asked, catalogue.numbers, n=CLOSE_NAMES, cutoff=CLOSE_CUTOFF)
     names = render(*map(inline, close), between=", ")
     guess = own("did you mean {names}?", names=names) if close else own("search_corpus shows the paths there are.")
-    raise NoSuchThingError(
-        own("there is no document {asked} in the folder's index; {guess}", asked=repr(asked[:200]), guess=guess)
+    raise NoSuchThingError.of(
+        "there is no document {asked} in the folder's index; {guess}", asked=repr(asked[:200]), guess=guess
     )

@@ -344,7 +344,7 @@ class Parser:
             ToolError: The document has no text, is damaged, or needs too much time or memory; the engine is unharmed.
         """
         if kind not in KINDS | VALUES:
-            raise ToolError(own("{name} is {kind}, which is not read.", name=_name(url), kind=kind[:80]))
+            raise ToolError.of("{name} is {kind}, which is not read.", name=_name(url), kind=kind[:80])
         if kind == TEXT:  # nothing is parsed there
             return read_document(kind, body, url=url, content_type=content_type)
         question = ParseRequest(kind, url, content_type)
@@ -409,7 +409,7 @@ class Parser:
 
 
 def _unreadable(url: str, why: str | WorkerDiedError) -> ToolError:
-    return ToolError(own("{name} could not be read: {why}. Use another source.", name=_name(url), why=why))
+    return ToolError.of("{name} could not be read: {why}. Use another source.", name=_name(url), why=why)
 
 
 def _name(url: str) -> str:

@@ -8,7 +8,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from explorer.documents.parsing.document import MAX_PIECE_CHARS, Document
 from explorer.schema.errors import ToolError
-from explorer.text.rendering import own
 
 BATCH_CHARS = 800_000
 """The number of characters from which pieces go into another request: each has a limit of time, its reply of size."""
@@ -54,7 +53,7 @@ def _texts(document: Document, count: int) -> Sequence[str]:
     try:
         texts = TEXTS.validate_json(document.text)
     except ValidationError as error:
-        raise ToolError(own("The comments could not be read. Use another source.")) from error
+        raise ToolError.of("The comments could not be read. Use another source.") from error
     if len(texts) != count:
-        raise ToolError(own("The comments could not be read. Use another source."))
+        raise ToolError.of("The comments could not be read. Use another source.")
     return texts

@@ -12,7 +12,6 @@ from urllib.parse import unquote, urlsplit
 from explorer.documents.parsing.document import DAMAGED, TRUNCATED, Document
 from explorer.documents.parsing.kinds import FEED, JSON, PDF, PDF_AGAIN, text_of
 from explorer.schema.errors import ToolError
-from explorer.text.rendering import own
 
 TITLE_CHARS = 200
 TITLE_KEYS = ("title", "name", "full_name")
@@ -121,4 +120,4 @@ def _read(kind: str, body: bytes, url: str, content_type: str) -> Document:
         case "json" | "text":
             return (read_json if kind == JSON else read_text)(body, url=url, content_type=content_type)
         case _:
-            raise ToolError(own("a document of the kind {kind} is not read", kind=repr(kind)))
+            raise ToolError.of("a document of the kind {kind} is not read", kind=repr(kind))

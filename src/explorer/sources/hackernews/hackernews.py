@@ -138,8 +138,8 @@ class HackerNews:
         """
         ids = await self._services.ids(kind)
         if ids is None:
-            raise ToolError(
-                own("Hacker News has no list of {kind} stories just now. Use search_hn instead.", kind=code(kind))
+            raise ToolError.of(
+                "Hacker News has no list of {kind} stories just now. Use search_hn instead.", kind=code(kind)
             )
         found: list[Story] = []
         start = 0
@@ -202,10 +202,10 @@ class HackerNews:
             try:
                 return (await self._services.algolia(AlgoliaUser, f"users/{quote(name, safe='')}")).user()
             except ToolError as error:
-                raise ServiceDownError(own("{why} {why2}", why=failure.words, why2=error.words)) from error
+                raise ServiceDownError.of("{why} {why2}", why=failure.words, why2=error.words) from error
         if found is None:
-            raise NoSuchThingError(
-                own("Hacker News has no user {name}; upper and lower case matter in names.", name=repr(name))
+            raise NoSuchThingError.of(
+                "Hacker News has no user {name}; upper and lower case matter in names.", name=repr(name)
             )
         return found.user()
 

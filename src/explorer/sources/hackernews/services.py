@@ -142,7 +142,7 @@ class HnServices:
                 own("{what} is not available: {why}", what=what, why=error.words), hint=error.hint
             ) from error
         if fetched.problem:
-            raise ServiceDownError(own("{what} is not available: {problem}.", what=what, problem=fetched.problem))
+            raise ServiceDownError.of("{what} is not available: {problem}.", what=what, problem=fetched.problem)
         return fetched
 
 
@@ -351,8 +351,8 @@ class HnThreads:
         found = await self._found(item_id)
         if found.kind == "pollopt":
             above = own(" It belongs to poll {id}: ask for that one.", id=found.above) if found.above else own("")
-            raise RefusedCallError(
-                own("Item {item_id} is an option of a poll, not a story.{above}", item_id=item_id, above=above)
+            raise RefusedCallError.of(
+                "Item {item_id} is an option of a poll, not a story.{above}", item_id=item_id, above=above
             )
         if found.kind == "comment":
             return await self._below(found, part)
@@ -394,10 +394,10 @@ class HnThreads:
         if isinstance(found.tree, AlgoliaItem):
             return found.tree.story()
         if found.item is None:
-            raise NoSuchThingError(
-                own("Hacker News has no item {story_id}. Take ids from get_hn_stories or search_hn.", story_id=story_id)
+            raise NoSuchThingError.of(
+                "Hacker News has no item {story_id}. Take ids from get_hn_stories or search_hn.", story_id=story_id
             )
-        raise ServiceDownError(own("{why} {why2}", why=found.item.words, why2=found.tree.words)) from found.item
+        raise ServiceDownError.of("{why} {why2}", why=found.item.words, why2=found.tree.words) from found.item
 
     async def _story_above(self, found: _Found) -> Story:
         """Return the story above a comment; one without a title if the way up is not known."""

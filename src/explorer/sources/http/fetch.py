@@ -192,20 +192,18 @@ class Web:
         try:
             fetched = await self._following(order, allowance)
         except DamagedAnswerError as error:
-            raise ToolError(
-                own("{url} sent a damaged answer ({error}). Use another source.", url=str(url), error=error)
+            raise ToolError.of(
+                "{url} sent a damaged answer ({error}). Use another source.", url=str(url), error=error
             ) from error
         except ExchangeError as error:
             failure = _unreachable(url, error)
             failure.__cause__ = error
             return Attempt(failure, may_repeat=True)
         except TimeoutError as error:
-            raise ToolError(
-                own(
-                    "{url} did not answer completely within {seconds:g} s. Use another source.",
-                    url=str(url),
-                    seconds=seconds,
-                )
+            raise ToolError.of(
+                "{url} did not answer completely within {seconds:g} s. Use another source.",
+                url=str(url),
+                seconds=seconds,
             ) from error
         return Attempt(fetched, fetched.status in RETRYABLE, fetched.retry_after_s)
 
@@ -218,12 +216,10 @@ class Web:
             if isinstance(answer, Fetched):
                 return answer
             target = self.guard.check_url(answer)
-        raise TooManyRedirectsError(
-            own(
-                "{url} redirects more than {max_redirects} times. Use another source.",
-                url=str(order.url),
-                max_redirects=MAX_REDIRECTS,
-            )
+        raise TooManyRedirectsError.of(
+            "{url} redirects more than {max_redirects} times. Use another source.",
+            url=str(order.url),
+            max_redirects=MAX_REDIRECTS,
         )
 
     async def _once(self, url: httpx2.URL, order: _FetchRequest) -> Fetched | str:
@@ -235,12 +231,10 @@ class Web:
         if answer.redirect:
             return _joined(url, answer.redirect)
         if answer.unread_encoding:
-            raise ToolError(
-                own(
-                    "{url} answered in an encoding that is not read ({unread_encoding}).",
-                    url=str(url),
-                    unread_encoding=answer.unread_encoding[:50],
-                )
+            raise ToolError.of(
+                "{url} answered in an encoding that is not read ({unread_encoding}).",
+                url=str(url),
+                unread_encoding=answer.unread_encoding[:50],
             )
         return Fetched(
             url=str(url),
@@ -291,19 +285,17 @@ def _joined(url: httpx2.URL, location: str) -> str:
     try:
         return str(url.join(location))
     except (httpx2.InvalidURL, ValueError) as error:
-        raise ToolError(
-            own("{url} redirects to something that is not a URL. Use another source.", url=str(url))
+        raise ToolError.of(
+            "{url} redirects to something that is not a URL. Use another source.", url=str(url)
         ) from error
 
 
 def _unreachable(url: httpx2.URL, error: ExchangeError) -> ToolError:
     words = own("no answer in time" if error.is_timeout else "the connection failed")
     detail = error if str(error) else error.kind
-    return ToolError(
-        own(
-            "Could not reach {url}: {words} ({detail}). Try another source, or this one later.",
-            url=str(url),
-            words=words,
-            detail=detail,
-        )
+    return ToolError.of(
+        "Could not reach {url}: {words} ({detail}). Try another source, or this one later.",
+        url=str(url),
+        words=words,
+        detail=detail,
     )

@@ -13,7 +13,7 @@ from explorer.network.guard import NoSuchSiteError, UrlRefusedError
 from explorer.schema.errors import ToolError
 from explorer.sources.http.caller import PRODUCT
 from explorer.sources.http.fetched import DAY_S, Fetched, FetchLimits
-from explorer.text.rendering import NOTHING, ModelText, own
+from explorer.text.rendering import NOTHING, ModelText
 
 ROBOTS_PATH = "/robots.txt"
 ROBOTS_LIMITS = FetchLimits(seconds=10.0, body_bytes=512_000, in_flight=4, retries=1, is_service=True)
@@ -68,22 +68,16 @@ class Robots:
             return 0.0
         rules = await self._rules_of(url)
         if rules.problem:
-            raise RobotsError(
-                own(
-                    "Not fetched: {url}: robots.txt of {host} could not be read ({problem}), and until it can be, "
-                    "nothing there is to be read by programs (RFC 9309); use another source.",
-                    url=str(url),
-                    host=url.host,
-                    problem=rules.problem,
-                )
+            raise RobotsError.of(
+                "Not fetched: {url}: robots.txt of {host} could not be read ({problem}), and until it can be, "
+                "nothing there is to be read by programs (RFC 9309); use another source.",
+                url=str(url),
+                host=url.host,
+                problem=rules.problem,
             )
         if not rules.may_read(str(url)):
-            raise RobotsError(
-                own(
-                    "Not fetched: {url}: robots.txt of {host} forbids it; use another source.",
-                    url=str(url),
-                    host=url.host,
-                )
+            raise RobotsError.of(
+                "Not fetched: {url}: robots.txt of {host} forbids it; use another source.", url=str(url), host=url.host
             )
         return rules.delay_s
 
@@ -182,23 +176,19 @@ class Politeness:
         gap_s = max(delay_s, self._gap_s)
         place = self._places.setdefault(host, _HostSlot())
         if gap_s > LONGEST_GAP_S:
-            raise ToolError(
-                own(
-                    "robots.txt of {host} asks for a pause of {delay_s:g} s between pages, which is too long; use "
-                    "another source.",
-                    host=host,
-                    delay_s=delay_s,
-                )
+            raise ToolError.of(
+                "robots.txt of {host} asks for a pause of {delay_s:g} s between pages, which is too long; use "
+                "another source.",
+                host=host,
+                delay_s=delay_s,
             )
         if place.waiting * gap_s > LONGEST_QUEUE_S:
-            raise ToolError(
-                own(
-                    "{waiting} requests wait for {host} already, which gets one every {gap_s:g} s; use another "
-                    "source, or this one later.",
-                    waiting=place.waiting,
-                    host=host,
-                    gap_s=gap_s,
-                )
+            raise ToolError.of(
+                "{waiting} requests wait for {host} already, which gets one every {gap_s:g} s; use another "
+                "source, or this one later.",
+                waiting=place.waiting,
+                host=host,
+                gap_s=gap_s,
             )
         place.waiting += 1
         try:

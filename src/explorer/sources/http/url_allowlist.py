@@ -120,12 +120,10 @@ class LinkBudget:
         """
         most = LIBRARY_BITS if domain in LIBRARIES else LINK_BITS
         if self._spent.get(domain, 0.0) + self.bits(domain) > most:
-            raise RefusedCallError(
-                own(
-                    "so many links to {domain} were followed already that it is enough for one run; search for what "
-                    "you need there, or use another source.",
-                    domain=domain,
-                )
+            raise RefusedCallError.of(
+                "so many links to {domain} were followed already that it is enough for one run; search for what "
+                "you need there, or use another source.",
+                domain=domain,
             )
         self.count(domain)
 
@@ -321,13 +319,11 @@ class UrlAllowlist:
         asked = shown(url).strip()
         key = key_of(asked if "://" in asked else f"//{asked}")
         if not key or key in self._composed or not (await self._is_given(key) or key in self._linked):
-            raise RefusedCallError(
-                own(
-                    "{url} was not in the question, in a search result or on a page read; search for it, or read a "
-                    "page that links to it. Front pages of well-known sites may be opened, such as {named}.",
-                    url=url[:300],
-                    named=own(NAMED),
-                )
+            raise RefusedCallError.of(
+                "{url} was not in the question, in a search result or on a page read; search for it, or read a "
+                "page that links to it. Front pages of well-known sites may be opened, such as {named}.",
+                url=url[:300],
+                named=own(NAMED),
             )
         if key not in self._given and key not in self._read:
             await self._spend(registrable_domain(host_of(key)))

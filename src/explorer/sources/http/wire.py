@@ -6,7 +6,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from explorer.schema.errors import ToolError
-from explorer.text.rendering import ModelText, own
+from explorer.text.rendering import ModelText
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def parse(kind: type[T] | TypeAdapter[T], body: bytes, what: ModelText) -> T:
         return adapter.validate_json(body)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        raise ToolError(own("{what} sent something unexpected: {first}.", what=what, first=first["msg"])) from error
+        raise ToolError.of("{what} sent something unexpected: {first}.", what=what, first=first["msg"]) from error
 
 
 LAST_SECOND = 253_402_300_799

@@ -73,12 +73,12 @@ class RedditApi:
         things = _read(await self._session.get(f"/comments/{name.post}", parameters))
         post = next((post_of(thing) for thing in things if thing.kind == "t3"), None)
         if post is None:
-            raise RouteClosedError(own("it sent a thread without its post"))
+            raise RouteClosedError.of("it sent a thread without its post")
         forest = Forest()
         forest.add(things)
         root = forest.comment(name.comment) if name.comment else None
         if name.comment and root is None:
-            raise RedditRefusedError(own("there is no such comment under the post"))
+            raise RedditRefusedError.of("there is no such comment under the post")
         base = name.comment or post.id
         await self._expand(forest, PostName(post.id, name.comment), part)
         page, known = forest.page(base, part), forest.total(base)
@@ -132,4 +132,4 @@ def _read(body: bytes) -> list[Thing]:
     try:
         return things_in(body)
     except ValueError as error:
-        raise RouteClosedError(own("it sent something that cannot be read")) from error
+        raise RouteClosedError.of("it sent something that cannot be read") from error

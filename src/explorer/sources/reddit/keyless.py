@@ -80,12 +80,12 @@ class ArcticShift:
             RouteClosedError: The archive does not answer, cannot do this, or has nothing of the subreddit.
         """
         if query.subreddit.lower() == EVERYWHERE or "+" in query.subreddit:
-            raise RouteClosedError(own("it lists and searches one subreddit at a time"))
+            raise RouteClosedError.of("it lists and searches one subreddit at a time")
         is_ranked = query.sort in {"top", "controversial"}
         found = await self._found(query, PAGES if is_ranked else 1)
         if not found and not query.words:
             when = own(" of that time") if query.time else own("")
-            raise RouteClosedError(own("it has no posts of r/{name}{when}", name=query.subreddit, when=when))
+            raise RouteClosedError.of("it has no posts of r/{name}{when}", name=query.subreddit, when=when)
         posts = [self._post(thing) for thing in found]
         if is_ranked:
             posts.sort(key=lambda post: -(post.points or 0))
@@ -153,7 +153,7 @@ class ArcticShift:
     async def _posts(self, path: str, parameters: Mapping[str, str | int]) -> list[Thing]:
         things = _read(posts_in, await self._body(path, parameters))
         if things is None:
-            raise RouteClosedError(own("it sent something that cannot be read"))
+            raise RouteClosedError.of("it sent something that cannot be read")
         return things
 
     async def _post_or_failure(self, post_id: str) -> Post | ToolError:
@@ -161,7 +161,7 @@ class ArcticShift:
             found = await self._posts("posts/ids", {"ids": post_id})
         except RouteClosedError as error:
             return error
-        return self._post(found[0]) if found else RouteClosedError(own("it has no post {post_id}", post_id=post_id))
+        return self._post(found[0]) if found else RouteClosedError.of("it has no post {post_id}", post_id=post_id)
 
     async def _root_or_failure(self, comment_id: str) -> Comment | ToolError | None:
         """Return the requested comment, or the reason why it is missing."""
@@ -174,7 +174,7 @@ class ArcticShift:
         forest = Forest(is_escaped=True)
         read = _read(posts_in, body) or []
         forest.add([self._settled(thing.model_copy(update={"kind": "t1"})) for thing in read])
-        return forest.comment(comment_id) or RedditRefusedError(own("the archive has no such comment under the post"))
+        return forest.comment(comment_id) or RedditRefusedError.of("the archive has no such comment under the post")
 
     async def _things_or_failure(self, path: str, parameters: Mapping[str, str | int]) -> list[Thing] | ToolError:
         try:
@@ -196,9 +196,9 @@ class ArcticShift:
         try:
             fetched = await self._web.get(url, accept="application/json", limits=ARCHIVE_LIMITS)
         except ToolError as error:
-            raise RouteClosedError(own("it is not available: {why}", why=error.words)) from error
+            raise RouteClosedError.of("it is not available: {why}", why=error.words) from error
         if _is_too_slow(fetched):
-            raise _TooSlowError(own("it took too long"))
+            raise _TooSlowError.of("it took too long")
         if fetched.problem:
             raise RouteClosedError(
                 own("it is not available: {problem}", problem=fetched.problem), for_s=fetched.retry_after_s or 0.0
@@ -224,7 +224,7 @@ def _read(read: Callable[[bytes], T], body: bytes) -> T:
     try:
         return read(body)
     except (ValueError, RecursionError) as error:
-        raise RouteClosedError(own("it sent something that cannot be read")) from error
+        raise RouteClosedError.of("it sent something that cannot be read") from error
 
 
 SITE = "https://www.reddit.com"
@@ -262,7 +262,7 @@ class RedditFeeds:
         entries = await self._entries(_posts_path(query))
         posts = [_post(entry) for entry in entries if _id(entry).startswith("t3_")]
         if not posts and not query.words:
-            raise RouteClosedError(own("it has no entries for r/{subreddit}", subreddit=query.subreddit))
+            raise RouteClosedError.of("it has no entries for r/{subreddit}", subreddit=query.subreddit)
         return RedditPosts(tuple(posts[: query.limit]))
 
     async def thread(self, name: PostName, part: CommentRange) -> RedditThread:
@@ -275,12 +275,12 @@ class RedditFeeds:
         entries = await self._entries(f"/comments/{name.post}/.rss")
         post = next((_post(entry) for entry in entries if _id(entry) == f"t3_{name.post}"), None)
         if post is None:
-            raise RouteClosedError(own("it contains no post {post}", post=name.post))
+            raise RouteClosedError.of("it contains no post {post}", post=name.post)
         comments = [_comment(entry) for entry in entries if _id(entry).startswith("t1_")]
         if name.comment:
             root = next((comment for comment in comments if comment.id == name.comment), None)
             if root is None:
-                raise RedditRefusedError(own("the feed does not contain that comment, and its replies are not known"))
+                raise RedditRefusedError.of("the feed does not contain that comment, and its replies are not known")
             return RedditThread(post, (root,), 0, None, root.id)
         page = page_of(comments, [comment.id for comment in comments], part)
         return RedditThread(post, page.comments, len(comments), page.next_offset)
@@ -289,7 +289,7 @@ class RedditFeeds:
         try:
             fetched = await self._web.get(f"{self._url}{path}", accept="application/atom+xml", limits=FEED_LIMITS)
         except ToolError as error:
-            raise RouteClosedError(own("it is not available: {why}", why=error.words)) from error
+            raise RouteClosedError.of("it is not available: {why}", why=error.words) from error
         if fetched.problem:
             raise RouteClosedError(
                 own("it is not available: {problem}", problem=fetched.problem), for_s=fetched.retry_after_s or CLOSED_S

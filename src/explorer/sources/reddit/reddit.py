@@ -212,21 +212,14 @@ class Reddit:
                 self._closed[name] = (self._clock() + error.for_s, error.words)
                 reasons.append(_reason(name, error.words))
             except RedditRefusedError as error:
-                raise NoSuchThingError(
-                    own(
-                        "Reddit does not show {what} through {label}: {why}.",
-                        what=what,
-                        label=route.label,
-                        why=error.words,
-                    )
+                raise NoSuchThingError.of(
+                    "Reddit does not show {what} through {label}: {why}.", what=what, label=route.label, why=error.words
                 ) from error
-        raise ToolError(
-            own(
-                "Reddit is not available for {what}. {reasons} Look for the same with web_search or search_hn, "
-                "and say that Reddit could not be read.",
-                what=what,
-                reasons=_sentence(reasons),
-            )
+        raise ToolError.of(
+            "Reddit is not available for {what}. {reasons} Look for the same with web_search or search_hn, "
+            "and say that Reddit could not be read.",
+            what=what,
+            reasons=_sentence(reasons),
         )
 
     def _still_closed(self, name: str) -> ModelText:

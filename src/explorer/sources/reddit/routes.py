@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from explorer.schema.errors import RefusedCallError, ToolError
 from explorer.sources.reddit.items import Post
 from explorer.sources.threads import Comment, CommentRange
-from explorer.text.rendering import NOTHING, ModelText, own
+from explorer.text.rendering import NOTHING, ModelText
 from explorer.text.sanitize import single_line
 
 ID = r"[0-9a-z]{1,13}"
@@ -42,12 +42,10 @@ def post_named(text: str) -> PostName:
         return name
     if match := PAIR.fullmatch(words):
         return PostName(match["post"].lower(), (match["comment"] or "").lower())
-    raise RefusedCallError(
-        own(
-            '"{words}" names no Reddit post: give its id as get_reddit_posts shows it, or its address with '
-            "/comments/ in it.",
-            words=single_line(words, 80),
-        )
+    raise RefusedCallError.of(
+        '"{words}" names no Reddit post: give its id as get_reddit_posts shows it, or its address with '
+        "/comments/ in it.",
+        words=single_line(words, 80),
     )
 
 
@@ -75,8 +73,8 @@ def subreddit_named(text: str) -> str:
     words = re.sub(r"^(?:https?://)?(?:[a-z]+\.)?reddit\.com", "", text.strip(), flags=re.IGNORECASE)
     name = re.sub(r"^/?r/", "", words, flags=re.IGNORECASE).strip("/")
     if not SUBREDDIT.fullmatch(name):
-        raise RefusedCallError(
-            own('"{text}" is not a subreddit\'s name: write e.g. python, or python+rust.', text=single_line(text, 80))
+        raise RefusedCallError.of(
+            '"{text}" is not a subreddit\'s name: write e.g. python, or python+rust.', text=single_line(text, 80)
         )
     return name
 

@@ -83,24 +83,22 @@ def judged(answer: RedditResponse) -> bytes:
     status, reason = answer.status, answer.reason
     if status < HTTPStatus.MULTIPLE_CHOICES:
         if not answer.is_json:
-            raise RouteClosedError(own("it sent a web page instead of data (status {status})", status=status))
+            raise RouteClosedError.of("it sent a web page instead of data (status {status})", status=status)
         return answer.http.body
     if status < HTTPStatus.BAD_REQUEST:
         if "/subreddits/search" in answer.http.headers.get("location", ""):
-            raise RedditRefusedError(own("there is no such subreddit"))
-        raise RouteClosedError(own("it leads elsewhere (status {status})", status=status))
+            raise RedditRefusedError.of("there is no such subreddit")
+        raise RouteClosedError.of("it leads elsewhere (status {status})", status=status)
     if status in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND} and answer.is_json:
         is_missing = status == HTTPStatus.NOT_FOUND
         unnamed = "there is no such thing" if is_missing else "it is not open to all readers"
-        raise RedditRefusedError(
-            own("{reason} (status {status})", reason=own(REFUSALS.get(reason, unnamed)), status=status)
+        raise RedditRefusedError.of(
+            "{reason} (status {status})", reason=own(REFUSALS.get(reason, unnamed)), status=status
         )
     if status == HTTPStatus.BAD_REQUEST and answer.is_json:
-        raise RedditRefusedError(
-            own(
-                "the request makes no sense to it (status 400{why})",
-                why=own(", {reason}", reason=reason) if reason else own(""),
-            )
+        raise RedditRefusedError.of(
+            "the request makes no sense to it (status 400{why})",
+            why=own(", {reason}", reason=reason) if reason else own(""),
         )
     raise RouteClosedError(_closed_words(status), for_s=CLOSED_S if status == HTTPStatus.FORBIDDEN else 0.0)
 
@@ -307,16 +305,16 @@ class RedditSession:
             async with self._gate, asyncio.timeout(SECONDS):
                 answer = await self._client.send(request)
         except TimeoutError as error:
-            raise RouteClosedError(own("it did not answer within {seconds:g} s", seconds=SECONDS)) from error
+            raise RouteClosedError.of("it did not answer within {seconds:g} s", seconds=SECONDS) from error
         except ExchangeError as error:
             if error.is_timeout:
-                raise RouteClosedError(own("it did not answer within {seconds:g} s", seconds=SECONDS)) from error
+                raise RouteClosedError.of("it did not answer within {seconds:g} s", seconds=SECONDS) from error
             # The library's words may repeat what was sent; those about a proxy are ours.
-            raise RouteClosedError(
-                own("it cannot be reached ({why})", why=error if error.is_proxy else error.kind)
+            raise RouteClosedError.of(
+                "it cannot be reached ({why})", why=error if error.is_proxy else error.kind
             ) from error
         except ToolError as error:  # of the guard: there is no such host, or it must not be asked
-            raise RouteClosedError(own("it cannot be reached: {why}", why=error.words)) from error
+            raise RouteClosedError.of("it cannot be reached: {why}", why=error.words) from error
         if answer.is_truncated:
-            raise RouteClosedError(own("it sent more than {most_bytes} bytes", most_bytes=MOST_BYTES))
+            raise RouteClosedError.of("it sent more than {most_bytes} bytes", most_bytes=MOST_BYTES)
         return RedditResponse(answer)

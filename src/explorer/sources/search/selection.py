@@ -209,7 +209,7 @@ class SearchChain(WebSearch):
 
     def _failure(self, failed: Sequence[SearchFailedError]) -> ToolError:
         if not failed:
-            return ToolError(own("There is no web search on the sample day. {other_tools}", other_tools=OF_SAMPLE_DAY))
+            return ToolError.of("There is no web search on the sample day. {other_tools}", other_tools=OF_SAMPLE_DAY)
         more = own("The user can add an engine: {way}", way=self._more)
         if len(failed) == 1:
             return ToolError(own("{why} {more}.", why=failed[0].words, more=more), hint=without_marks(more))
