@@ -5,8 +5,7 @@ https://info.arxiv.org/help/api/tou.html, https://info.arxiv.org/help/api/user-m
 """
 
 import re
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import TypeAdapter
@@ -16,7 +15,7 @@ from explorer.sources.http.api_client import ApiClient, ApiRules
 from explorer.sources.http.wire import moment
 from explorer.sources.page import Site, SiteAccess, ThreadReader
 from explorer.sources.search.port import WebAnswer, WebHit, WebQuery
-from explorer.sources.site_search import SearchableSite, opened
+from explorer.sources.site_search import SearchableSite
 from explorer.text.rendering import own
 from explorer.text.sanitize import single_line
 
@@ -53,18 +52,17 @@ class Arxiv(SearchableSite):
         entries = TypeAdapter(list[FeedEntry]).validate_json(listed.text)
         if entries and ERRORS in entries[0].id:
             raise self.refusal(own("did not accept the query"), single_line(entries[0].content))
-        return self.answer([self._hit(rank, entry) for rank, entry in enumerate(entries, start=1)])
+        return self.answer(_hit(entry) for entry in entries)
 
-    def _hit(self, rank: int, entry: "FeedEntry") -> WebHit:
-        return WebHit(
-            title=single_line(entry.title),
-            url=VERSION.sub("", entry.id.replace("http://", "https://", 1)),
-            snippet=single_line(f"{entry.author}. {entry.content}"),
-            engine=self.name,
-            rank=rank,
-            published=moment(entry.time)[:10],
-            author=single_line(entry.author),
-        )
+
+def _hit(entry: "FeedEntry") -> WebHit:
+    return WebHit(
+        title=single_line(entry.title),
+        url=VERSION.sub("", entry.id.replace("http://", "https://", 1)),
+        snippet=single_line(f"{entry.author}. {entry.content}"),
+        published=moment(entry.time)[:10],
+        author=single_line(entry.author),
+    )
 
 
 def _searched(query: WebQuery) -> str:
@@ -82,10 +80,8 @@ class ArxivSettings(ExtensionSettings):
     url: Annotated[str, address_of("EXPLORER_ARXIV_URL", "arXiv's API")] = "https://export.arxiv.org/api"
 
 
-@asynccontextmanager
-async def _connect(settings: ArxivSettings, access: SiteAccess) -> AsyncGenerator[ThreadReader]:
-    async with opened(Arxiv(ApiClient(settings.url, {}, rules=access.rules(RULES)), access.parser)) as site:
-        yield site
+def _connect(settings: ArxivSettings, access: SiteAccess) -> AbstractAsyncContextManager[ThreadReader]:
+    return aclosing(Arxiv(ApiClient(settings.url, {}, rules=access.rules(RULES)), access.parser))
 
 
 SITE = Site("arxiv", ("arxiv.org",), settings=ArxivSettings, connect=_connect, is_on_sample_day=False)

@@ -6,8 +6,7 @@ https://docs.github.com/en/rest/search/search, https://docs.github.com/en/rest/u
 
 import base64
 import re
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -18,7 +17,7 @@ from explorer.sources.http.api_client import ApiClient, ApiRules
 from explorer.sources.http.wire import WireModel, listed
 from explorer.sources.page import Site, SiteAccess, ThreadReader, WebPage
 from explorer.sources.search.port import WebAnswer, WebHit, WebQuery
-from explorer.sources.site_search import SearchableSite, opened
+from explorer.sources.site_search import SearchableSite
 from explorer.text.rendering import own
 from explorer.text.sanitize import single_line
 
@@ -118,23 +117,13 @@ class GitHub(SearchableSite):
             since = f" pushed:>={query.since}" if query.since else ""
             parameters = {"q": f"{query.words}{since}", "per_page": str(query.max_results)}
             found = await self._asked(_Repositories, "/search/repositories", parameters)
-            hits = [self._repository_hit(rank, one) for rank, one in enumerate(found.items, start=1)]
-            return self.answer(hits, _notes(is_cut=found.incomplete_results))
+            return self.answer(map(_repository_hit, found.items), _notes(is_cut=found.incomplete_results))
         # Without a kind, the search of issues is refused.
         kind = "" if KIND_OF_ISSUE.search(query.words) else " is:issue"
         since = f" updated:>={query.since}" if query.since else ""
         parameters = {"q": f"{query.words}{kind}{since}", "per_page": str(query.max_results)}
         issues = await self._asked(_Issues, "/search/issues", parameters)
-        hits = [self._issue_hit(rank, one) for rank, one in enumerate(issues.items, start=1)]
-        return self.answer(hits, _notes(is_cut=issues.incomplete_results))
-
-    def _repository_hit(self, rank: int, one: _Repository) -> WebHit:
-        published = (one.pushed_at or "")[:10]
-        return WebHit(single_line(one.full_name), one.html_url, one.facts, self.name, rank, published)
-
-    def _issue_hit(self, rank: int, one: _Issue) -> WebHit:
-        text = f"{one.facts}. {(one.body or '')[:SNIPPET_CHARS]}"
-        return WebHit(single_line(one.title), one.html_url, text, self.name, rank, (one.created_at or "")[:10])
+        return self.answer(map(_issue_hit, issues.items), _notes(is_cut=issues.incomplete_results))
 
     async def _item(self, url: str) -> WebPage | None:
         path = urlsplit(url).path
@@ -175,6 +164,15 @@ class GitHub(SearchableSite):
         )
 
 
+def _repository_hit(one: _Repository) -> WebHit:
+    return WebHit(single_line(one.full_name), one.html_url, one.facts, published=(one.pushed_at or "")[:10])
+
+
+def _issue_hit(one: _Issue) -> WebHit:
+    text = f"{one.facts}. {(one.body or '')[:SNIPPET_CHARS]}"
+    return WebHit(single_line(one.title), one.html_url, text, published=(one.created_at or "")[:10])
+
+
 def _notes(*, is_cut: bool) -> list[str]:
     return [own("GitHub ran out of time: there may be more.")] if is_cut else []
 
@@ -188,12 +186,10 @@ class GitHubSettings(ExtensionSettings):
     ] = SecretStr("")
 
 
-@asynccontextmanager
-async def _connect(settings: GitHubSettings, access: SiteAccess) -> AsyncGenerator[ThreadReader]:
+def _connect(settings: GitHubSettings, access: SiteAccess) -> AbstractAsyncContextManager[ThreadReader]:
     token = settings.token.get_secret_value()
     headers = {**HEADERS, **({"Authorization": f"Bearer {token}"} if token else {})}
-    async with opened(GitHub(ApiClient(settings.url, headers, rules=access.rules(RULES), secret=token))) as site:
-        yield site
+    return aclosing(GitHub(ApiClient(settings.url, headers, rules=access.rules(RULES), secret=token)))
 
 
 SITE = Site("github", ("github.com",), settings=GitHubSettings, connect=_connect, is_on_sample_day=False)

@@ -1,8 +1,8 @@
 """Reads threads of Lobsters in the JSON form of each story."""
 
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
@@ -176,9 +176,8 @@ def _seconds(text: str | None) -> int | None:
         return None
 
 
-@asynccontextmanager
-async def _connect(_settings: NoSettings, access: SiteAccess) -> AsyncGenerator[ThreadReader]:
-    yield Lobsters(access.web, access.parser)
+def _connect(_settings: NoSettings, access: SiteAccess) -> AbstractAsyncContextManager[ThreadReader]:
+    return nullcontext(Lobsters(access.web, access.parser))
 
 
 SITE = Site("lobsters", (HOST,), connect=_connect)

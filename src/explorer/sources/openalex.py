@@ -5,8 +5,8 @@ one work is free (https://developers.openalex.org/api-reference/authentication).
 """
 
 import re
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -17,7 +17,7 @@ from explorer.sources.http.api_client import ApiClient, ApiRules
 from explorer.sources.http.wire import WireModel, listed
 from explorer.sources.page import Site, SiteAccess, ThreadReader, WebPage
 from explorer.sources.search.port import WebAnswer, WebHit, WebQuery
-from explorer.sources.site_search import SearchableSite, opened
+from explorer.sources.site_search import SearchableSite
 from explorer.text.sanitize import single_line
 
 RULES = ApiRules(in_flight=2, is_billed=True)
@@ -121,18 +121,7 @@ class OpenAlex(SearchableSite):
             "api_key": self._key,
         }
         answer = await self._asked(_Answer, "/works", parameters)
-        return self.answer([self._hit(rank, work) for rank, work in enumerate(answer.results, start=1)])
-
-    def _hit(self, rank: int, work: _Work) -> WebHit:
-        return WebHit(
-            title=single_line(work.display_name or "(no title)"),
-            url=work.doi or work.id,
-            snippet=work.text,
-            engine=self.name,
-            rank=rank,
-            published=work.publication_date or "",
-            author=work.authors,
-        )
+        return self.answer(map(_hit, answer.results))
 
     async def _item(self, url: str) -> WebPage | None:
         found = WORK.fullmatch(urlsplit(url).path)
@@ -149,6 +138,16 @@ class OpenAlex(SearchableSite):
         )
 
 
+def _hit(work: _Work) -> WebHit:
+    return WebHit(
+        title=single_line(work.display_name or "(no title)"),
+        url=work.doi or work.id,
+        snippet=work.text,
+        published=work.publication_date or "",
+        author=work.authors,
+    )
+
+
 class OpenAlexSettings(ExtensionSettings):
     """The address of the service, and the key for it."""
 
@@ -158,11 +157,9 @@ class OpenAlexSettings(ExtensionSettings):
     ] = SecretStr("")
 
 
-@asynccontextmanager
-async def _connect(settings: OpenAlexSettings, access: SiteAccess) -> AsyncGenerator[ThreadReader]:
+def _connect(settings: OpenAlexSettings, access: SiteAccess) -> AbstractAsyncContextManager[ThreadReader]:
     key = settings.key.get_secret_value()
-    async with opened(OpenAlex(ApiClient(settings.url, {}, rules=access.rules(RULES), secret=key), key)) as site:
-        yield site
+    return aclosing(OpenAlex(ApiClient(settings.url, {}, rules=access.rules(RULES), secret=key), key))
 
 
 SITE = Site("openalex", ("openalex.org",), settings=OpenAlexSettings, connect=_connect, is_on_sample_day=False)

@@ -5,8 +5,8 @@ Each is a file next to this one, registered as a site: the tool `search_site` of
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import LiteralString, TypeVar
 
 from loguru import logger
@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from explorer.schema.errors import ToolError
 from explorer.sources.http.api_client import ApiClient, CallError, ServiceRefusedError, parsed
-from explorer.sources.page import ThreadReader, WebPage
+from explorer.sources.page import WebPage
 from explorer.sources.search.port import WebAnswer, WebHit, WebQuery
 from explorer.text.rendering import code, own
 
@@ -121,19 +121,11 @@ class SearchableSite(ABC):
         )
         return ToolError(words, hint=self.remedy)
 
-    def answer(self, hits: Sequence[WebHit], notes: Sequence[str] = ()) -> WebAnswer:
-        """Return hits as this site's answer."""
-        return WebAnswer(self.name, tuple(hits), tuple(notes))
+    def answer(self, hits: Iterable[WebHit], notes: Sequence[str] = ()) -> WebAnswer:
+        """Return hits, the best first, as this site's answer."""
+        ranked = (replace(hit, engine=self.name, rank=rank) for rank, hit in enumerate(hits, start=1))
+        return WebAnswer(self.name, tuple(ranked), tuple(notes))
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._call.aclose()
-
-
-@asynccontextmanager
-async def opened(site: SearchableSite) -> AsyncGenerator[ThreadReader]:
-    """Return a site, and close it in the end."""
-    try:
-        yield site
-    finally:
-        await site.aclose()

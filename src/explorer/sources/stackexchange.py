@@ -6,8 +6,8 @@ Without a key it allows 300 requests a day; an answer's `backoff` must be waited
 import html
 import re
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, aclosing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
@@ -19,7 +19,7 @@ from explorer.sources.http.api_client import ApiClient, ApiRules
 from explorer.sources.http.wire import Seconds, WireModel, moment
 from explorer.sources.page import Site, SiteAccess, ThreadReader, WebPage
 from explorer.sources.search.port import WebAnswer, WebHit, WebQuery
-from explorer.sources.site_search import SearchableSite, opened
+from explorer.sources.site_search import SearchableSite
 from explorer.text.rendering import own
 from explorer.text.sanitize import single_line
 
@@ -106,20 +106,7 @@ class StackExchange(SearchableSite):
         }
         found = await self._posts("/search/advanced", parameters)
         texts = await texts_of(self._parser, COMMENTS, (post.body for post in found.items))
-        return self.answer([self._hit(rank, post, texts[post.body]) for rank, post in enumerate(found.items, start=1)])
-
-    def _hit(self, rank: int, post: _Post, text: str) -> WebHit:
-        accepted = ", one accepted" if post.accepted_answer_id else ""
-        facts = f"score {post.score}, {post.answer_count} answers{accepted}; tags: {', '.join(post.tags)}"
-        return WebHit(
-            title=single_line(html.unescape(post.title)),
-            url=post.link,
-            snippet=f"{facts}. {single_line(text)[:SNIPPET_CHARS]}",
-            engine=self.name,
-            rank=rank,
-            published=moment(post.creation_date)[:10],
-            author=post.author,
-        )
+        return self.answer(_hit(post, texts[post.body]) for post in found.items)
 
     async def _item(self, url: str) -> WebPage | None:
         from explorer.documents.parsing.kinds import POSTS  # noqa: PLC0415 - as above
@@ -168,6 +155,18 @@ class StackExchange(SearchableSite):
         return answer
 
 
+def _hit(post: _Post, text: str) -> WebHit:
+    accepted = ", one accepted" if post.accepted_answer_id else ""
+    facts = f"score {post.score}, {post.answer_count} answers{accepted}; tags: {', '.join(post.tags)}"
+    return WebHit(
+        title=single_line(html.unescape(post.title)),
+        url=post.link,
+        snippet=f"{facts}. {single_line(text)[:SNIPPET_CHARS]}",
+        published=moment(post.creation_date)[:10],
+        author=post.author,
+    )
+
+
 def _site_of(host: str) -> str:
     """Return a site's name in the API: `stackoverflow`, or `unix` for `unix.stackexchange.com`."""
     bare = host.removeprefix("www.")
@@ -186,12 +185,10 @@ class StackExchangeSettings(ExtensionSettings):
     ] = SecretStr("")
 
 
-@asynccontextmanager
-async def _connect(settings: StackExchangeSettings, access: SiteAccess) -> AsyncGenerator[ThreadReader]:
+def _connect(settings: StackExchangeSettings, access: SiteAccess) -> AbstractAsyncContextManager[ThreadReader]:
     key = settings.key.get_secret_value()
     call = ApiClient(settings.url, {}, rules=access.rules(RULES), secret=key)
-    async with opened(StackExchange(call, access.parser, key)) as site:
-        yield site
+    return aclosing(StackExchange(call, access.parser, key))
 
 
 SITE = Site("stackexchange", HOSTS, settings=StackExchangeSettings, connect=_connect, is_on_sample_day=False)

@@ -4,8 +4,8 @@ Wikimedia asks for a User-Agent with a contact, three requests at a time at most
 https://www.mediawiki.org/wiki/Wikimedia_APIs/Rate_limits, https://www.mediawiki.org/wiki/API:Etiquette
 """
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from typing import Annotated
 
 from explorer.schema.setting import ExtensionSettings, address_of
@@ -13,7 +13,7 @@ from explorer.sources.http.api_client import ApiClient, ApiRules
 from explorer.sources.http.wire import WireModel
 from explorer.sources.page import Site, SiteAccess, ThreadReader
 from explorer.sources.search.port import WebAnswer, WebHit, WebQuery
-from explorer.sources.site_search import SearchableSite, opened
+from explorer.sources.site_search import SearchableSite
 from explorer.text.rendering import own
 from explorer.text.sanitize import single_line
 
@@ -82,12 +82,9 @@ class Wikipedia(SearchableSite):
         if answer.error:
             raise self.refusal(own("did not accept the query"), single_line(answer.error.info))
         ordered = sorted(answer.query.pages, key=lambda article: article.index)
-        hits = [self._hit(rank, article) for rank, article in enumerate(ordered, start=1) if article.fullurl]
+        hits = [WebHit(single_line(one.title), one.fullurl, one.extract.strip()) for one in ordered if one.fullurl]
         notes = [own("Articles have no date of publication; since was not applied.")] if query.since else []
         return self.answer(hits, notes)
-
-    def _hit(self, rank: int, article: _Article) -> WebHit:
-        return WebHit(single_line(article.title), article.fullurl, article.extract.strip(), self.name, rank)
 
     async def aclose(self) -> None:
         """Close the connections to all languages."""
@@ -109,13 +106,11 @@ class WikipediaSettings(ExtensionSettings):
     ] = ""
 
 
-@asynccontextmanager
-async def _connect(settings: WikipediaSettings, access: SiteAccess) -> AsyncGenerator[ThreadReader]:
+def _connect(settings: WikipediaSettings, access: SiteAccess) -> AbstractAsyncContextManager[ThreadReader]:
     def call(language: str) -> ApiClient:
         return ApiClient(settings.url or PUBLIC.format(language=language), {}, rules=access.rules(RULES))
 
-    async with opened(Wikipedia(call)) as site:
-        yield site
+    return aclosing(Wikipedia(call))
 
 
 SITE = Site("wikipedia", ("wikipedia.org",), settings=WikipediaSettings, connect=_connect, is_on_sample_day=False)

@@ -99,16 +99,14 @@ class BraveSearch(ApiSearch):
                 self.name, error, {401: KEY_REFUSED, **({UNPROCESSABLE: KEY_REFUSED} if is_key else {})}
             ) from error
         results = answer.web.results if answer.web else ()
-        return answered(query, self.name, [self._hit(rank, result) for rank, result in enumerate(results, start=1)])
+        return answered(query, self.name, map(self._hit, results))
 
-    def _hit(self, rank: int, result: BraveResult) -> WebHit:
+    def _hit(self, result: BraveResult) -> WebHit:
         passages = [result.description or "", *(result.extra_snippets or [])]
         return WebHit(
             title=_plain(result.title or result.url),
             url=result.url,
             snippet="\n".join(plain for passage in passages if (plain := _plain(passage))),
-            engine=self.name,
-            rank=rank,
             published=iso_date(result.page_age or result.age or "", self._now()),
         )
 

@@ -93,11 +93,7 @@ class DdgsSearch(WebSearch):
             raise SearchFailedError(
                 self.name, own("did not answer within {seconds:g} s", seconds=self._seconds)
             ) from error
-        hits = [
-            WebHit(title=result.title or result.href, url=result.href, snippet=result.body, engine=self.name, rank=rank)
-            for rank, result in enumerate(found, start=1)
-        ]
-        return answered(query, self.name, hits)
+        return answered(query, self.name, (WebHit(one.title or one.href, one.href, one.body) for one in found))
 
     def _found(self, query: WebQuery) -> list[DdgsResult]:
         from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException  # noqa: PLC0415 - an extra

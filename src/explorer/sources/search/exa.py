@@ -69,25 +69,23 @@ class ExaSearch(ApiSearch):
             answer = parsed(ExaAnswer, await self._call.post("/search", _payload(query)))
         except CallError as error:
             raise failure(self.name, error, REFUSALS) from error
-        hits = [self._hit(rank, result) for rank, result in enumerate(answer.results, start=1)]
-        return answered(query, self.name, hits, dates_by_engine=True)
+        return answered(query, self.name, map(_hit, answer.results), dates_by_engine=True)
 
-    def _hit(self, rank: int, result: ExaResult) -> WebHit:
-        text, flags = page_text(result.text)
-        # Exa cuts where it is told to, and does not say whether it did.
-        is_cut = len(result.text or "") >= PAGE_TEXT_CHARS
-        return WebHit(
-            title=single_line(result.title or result.url),
-            url=result.url,
-            snippet="\n".join(result.highlights or []).strip() or text[:SNIPPET_CHARS],
-            engine=self.name,
-            rank=rank,
-            published=iso_date(result.publishedDate or "", datetime.now(UTC)),
-            score=result.score,
-            author=single_line(result.author or ""),
-            text=text,
-            flags=("truncated",) if is_cut else flags,
-        )
+
+def _hit(result: ExaResult) -> WebHit:
+    text, flags = page_text(result.text)
+    # Exa cuts where it is told to, and does not say whether it did.
+    is_cut = len(result.text or "") >= PAGE_TEXT_CHARS
+    return WebHit(
+        title=single_line(result.title or result.url),
+        url=result.url,
+        snippet="\n".join(result.highlights or []).strip() or text[:SNIPPET_CHARS],
+        published=iso_date(result.publishedDate or "", datetime.now(UTC)),
+        score=result.score,
+        author=single_line(result.author or ""),
+        text=text,
+        flags=("truncated",) if is_cut else flags,
+    )
 
 
 def _payload(query: WebQuery) -> JsonObject:

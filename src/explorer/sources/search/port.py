@@ -56,8 +56,9 @@ class WebHit:
     title: str
     url: str
     snippet: str
-    engine: str
-    rank: int
+    engine: str = ""
+    """The name of its engine or site, which sets it, as its rank, when the answer is made."""
+    rank: int = 0
     published: str = ""
     """ISO date, or the engine's own text; often empty."""
     score: float | None = None
@@ -268,7 +269,7 @@ def answered(query: WebQuery, engine: str, hits: Iterable[WebHit], *, dates_by_e
     found = merged(hits)
     of_sites = [hit for hit in found if _is_wanted(hit.url, query)]
     fresh = [hit for hit in of_sites if not _is_older(hit.published, query.since)]
-    kept = tuple(fresh[: query.max_results])
+    kept = tuple(replace(hit, engine=engine) for hit in fresh[: query.max_results])
     notes: list[str] = []
     since = date.fromisoformat(query.since) if query.since else ""
     if others := len(found) - len(of_sites):

@@ -84,22 +84,19 @@ class SearxngSearch(ApiSearch):
         silent = _named(answer.unresponsive_engines)
         if silent and not answer.results:
             raise SearchFailedError(self.name, own("got nothing from its engines: {names}", names=silent))
-        hits = [self._hit(rank, result) for rank, result in enumerate(answer.results, start=1)]
-        found = answered(query, self.name, hits)
+        found = answered(query, self.name, map(self._hit, answer.results))
         return (
             replace(found, notes=(*found.notes, own("Engines that did not answer: {names}.", names=silent)))
             if silent
             else found
         )
 
-    def _hit(self, rank: int, result: SearxngResult) -> WebHit:
+    def _hit(self, result: SearxngResult) -> WebHit:
         url = result.url or ""
         return WebHit(
             title=single_line(result.title or url),
             url=url,
             snippet=(result.content or "").strip(),
-            engine=self.name,
-            rank=rank,
             published=iso_date(result.publishedDate or "", self._now()),
             score=result.score,
         )

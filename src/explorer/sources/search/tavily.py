@@ -1,7 +1,6 @@
 """Searches with Tavily's SDK, with a key or in its keyless mode."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, LiteralString
 
@@ -154,24 +153,7 @@ class TavilySearch(WebSearch):
             answer = await self._session.ask(query.words, _parameters(query))
         except CallError as error:
             raise self._failed(error) from error
-        return answered(query, self.name, self._hits(answer), dates_by_engine=True)
-
-    def _hits(self, answer: TavilyAnswer) -> list[WebHit]:
-        now = datetime.now(UTC)
-        hits: list[WebHit] = []
-        for rank, result in enumerate(answer.results, start=1):
-            text, flags = page_text(result.raw_content)
-            hit = WebHit(
-                title=single_line(result.title or result.url),
-                url=result.url,
-                snippet=(result.content or "").strip(),
-                engine=self.name,
-                rank=rank,
-                published=iso_date(result.published_date or "", now),
-                score=result.score,
-            )
-            hits.append(replace(hit, text=text, flags=flags))
-        return hits
+        return answered(query, self.name, map(_hit, answer.results), dates_by_engine=True)
 
     def _failed(self, error: CallError) -> SearchFailedError:
         if self._key or not isinstance(error, ServiceRefusedError) or error.status != TOO_MANY:
@@ -187,6 +169,19 @@ class TavilySearch(WebSearch):
         clause = own("is over its keyless cap{window}{again}", window=window, again=again)
         hint = "set TAVILY_API_KEY (a free key has 1,000 credits a month)"
         return SearchFailedError(self.name, clause, stated=error.stated, rest_s=rest, hint=hint)
+
+
+def _hit(result: TavilyResult) -> WebHit:
+    text, flags = page_text(result.raw_content)
+    return WebHit(
+        title=single_line(result.title or result.url),
+        url=result.url,
+        snippet=(result.content or "").strip(),
+        published=iso_date(result.published_date or "", datetime.now(UTC)),
+        score=result.score,
+        text=text,
+        flags=flags,
+    )
 
 
 def _parameters(query: WebQuery) -> JsonObject:
