@@ -6,7 +6,7 @@ has something that works, and tests and examples run on it.
 
 from collections.abc import Callable, Generator, Sequence
 
-from explorer.offline.analyzer import analyze, take_notes
+from explorer.offline.documents import analyze, take_notes
 from explorer.offline.orchestrator import orchestrate
 from explorer.offline.script_state import (
     PROVIDER,

@@ -1,103 +1,194 @@
-"""The fixed words of reports written by rule, in English and Chinese; German ones are in `german.py`."""
+"""The fixed words of reports written by rule, in English, Chinese and German; and how a German question is known."""
 
 import re
 from datetime import datetime
 
-from explorer.offline.german import GERMAN, german_day, is_german
 from explorer.text.languages import HIRAGANA_LETTER
 from explorer.text.words import phrase_language
 
 LANGUAGE_LINE = re.compile(r"^Language of the report: (\S+)", re.MULTILINE)
 SAMPLE_LINE = "This run reads bundled, invented sample data."
 
-PHRASES: dict[str, tuple[str, str]] = {
-    "notice": (
-        "This report was made without a language model: rules rank stories and choose sentences, word for word.",
-        "本报告未使用语言模型：帖子按规则排序，句子按规则逐字摘录。",
-    ),
-    "sample": ("All of it is **invented sample data**.", "全部内容均为**虚构的示例数据**（invented sample data）。"),
-    "title_stories": ("Notable on {place}", "{place} 值得关注的帖子"),
-    "title_topic": ("{place} on “{topic}”", "{place} 上的“{topic}”"),
-    "on_day": (", {day}", "（{day}）"),
-    "lead": ("Biggest by points and comments: {titles}.", "得分与评论最多：{titles}。"),
-    "lead_argued": (
-        "Most argued about: {title}, with {comments} comments on {points} points {cite}.",
-        "争论最多：{title}，{points} 分下有 {comments} 条评论 {cite}。",
-    ),
-    "figures": (
-        "{points} points and [{comments} comments](<{page}>), {day} {cite}",
-        "{points} 分，[{comments} 条评论](<{page}>)，{day} {cite}",
-    ),
-    "stop": (".", "。"),
-    "article": ("The article", "文章要点"),
-    "post": ("The post", "帖子正文"),
-    "discussion": ("The discussion", "讨论"),
-    "replies": ("replies", "回复"),
-    "missing": ("No text to quote: {what}.", "没有可引用的文字：{what}。"),
-    "the_article": ("the article", "文章"),
-    "the_comments": ("the comments", "评论"),
-    "unknown": ("What is not known", "尚不清楚"),
-    "also": ("Also on the list", "列表中的其他帖子"),
-    "check_network": (
-        "`explorer doctor` shows whether the services can be reached; `explorer demo` needs no network",
-        "可用 `explorer doctor` 检查服务是否可达；`explorer demo` 无需网络",
-    ),
-    "looked_through": (
-        "The stories of the list and the search, compared with it by title and address: {count}",
-        "已按标题和网址比对列表与搜索中的 {count} 篇帖子",
-    ),
-    "no_document": ("“{title}” could not be read: {why}", "未能读取“{title}”：{why}"),
-    "part_read": (
-        "Of “{title}” the first {read} of {all} characters were read",
-        "“{title}”只读取了 {all} 个字符中的前 {read} 个",
-    ),
-    "lines_cut": ("Very long lines of “{title}” were read in part", "“{title}”中过长的行只读取了一部分"),
-    "folder_failed": ("The folder could not be searched: {why}", "无法搜索文件夹：{why}"),
-    "folder_nothing": ("No document of the folder says anything about it", "文件夹中没有相关内容"),
-    "not_searched": ("Not searched in the folder: {files}", "文件夹中未搜索：{files}"),
-    "flagged": ("“{title}” is marked {flags}", "“{title}”带有标记：{flags}"),
-    "list_failed": ("The list of stories could not be read: {why}", "未能读取帖子列表：{why}"),
-    "search_failed": ("The search for “{words}” failed: {why}", "搜索“{words}”失败：{why}"),
-    "web_failed": (
-        "The web could not be searched for “{words}”: {why}",
-        "无法在网上搜索“{words}”：{why}",
-    ),
-    "configure": (
-        (
-            "To search the web, set `TAVILY_API_KEY` and check the connection with `explorer doctor`; a language model"
-            " is used once `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `OPENAI_BASE_URL` is set"
+PHRASES: dict[str, dict[str, str]] = {
+    "en": {
+        "notice": (
+            "This report was made without a language model: rules rank stories and choose sentences, word for word."
         ),
-        (
-            "如需网络搜索，请设置 `TAVILY_API_KEY` 并用 `explorer doctor` 检查连接；设置 `ANTHROPIC_API_KEY`、"
-            "`OPENAI_API_KEY` 或 `OPENAI_BASE_URL` 后将使用语言模型"
+        "sample": "All of it is **invented sample data**.",
+        "title_stories": "Notable on {place}",
+        "title_topic": "{place} on “{topic}”",
+        "on_day": ", {day}",
+        "lead": "Biggest by points and comments: {titles}.",
+        "lead_argued": "Most argued about: {title}, with {comments} comments on {points} points {cite}.",
+        "figures": "{points} points and [{comments} comments](<{page}>), {day} {cite}",
+        "stop": ".",
+        "article": "The article",
+        "post": "The post",
+        "discussion": "The discussion",
+        "replies": "replies",
+        "missing": "No text to quote: {what}.",
+        "the_article": "the article",
+        "the_comments": "the comments",
+        "unknown": "What is not known",
+        "also": "Also on the list",
+        "check_network": (
+            "`explorer doctor` shows whether the services can be reached; `explorer demo` needs no network"
         ),
-    ),
-    "no_result": ("no results", "没有结果"),
-    "nothing": ("Nothing was found that is close to the question.", "没有找到与问题相近的内容。"),
-    "nothing_on": ("No story about “{topic}” was found.", "没有找到关于“{topic}”的帖子。"),
-    "best_passage": ("The passage closest to the question: “{text}” {cite}", "与问题最接近的一段：“{text}” {cite}"),
-    "best_match": (
-        (
-            "These are the sentences that share most words with the question; whether they answer it is for the reader"
-            " to judge."
+        "looked_through": "The stories of the list and the search, compared with it by title and address: {count}",
+        "no_document": "“{title}” could not be read: {why}",
+        "part_read": "Of “{title}” the first {read} of {all} characters were read",
+        "lines_cut": "Very long lines of “{title}” were read in part",
+        "folder_failed": "The folder could not be searched: {why}",
+        "folder_nothing": "No document of the folder says anything about it",
+        "not_searched": "Not searched in the folder: {files}",
+        "flagged": "“{title}” is marked {flags}",
+        "list_failed": "The list of stories could not be read: {why}",
+        "search_failed": "The search for “{words}” failed: {why}",
+        "web_failed": "The web could not be searched for “{words}”: {why}",
+        "configure": (
+            "To search the web, set `TAVILY_API_KEY` and check the connection with `explorer doctor`; a language"
+            " model is used once `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `OPENAI_BASE_URL` is set"
         ),
-        "以下句子与问题共有的词最多；是否回答了问题，请读者自行判断。",
-    ),
-    "columns": ("columns: {names}", "列：{names}"),
-    "gist": (
-        (
-            "The question names nothing to look for. Quoted are sentences that share most words with the rest of their"
-            " text, or the first of a short one."
+        "no_result": "no results",
+        "nothing": "Nothing was found that is close to the question.",
+        "nothing_on": "No story about “{topic}” was found.",
+        "best_passage": "The passage closest to the question: “{text}” {cite}",
+        "best_match": (
+            "These are the sentences that share most words with the question; whether they answer it is for the"
+            " reader to judge."
         ),
-        "问题没有指明要找什么。以下是与全文共有的词最多的句子，短文则为开头的句子。",
-    ),
-    "no_text": ("No text could be read from “{title}”", "未能从“{title}”读到文字"),
-    "titles_missing": ("No title found here names: {words}", "这里的标题均未提到：{words}"),
-    "words_missing": ("Nothing quoted mentions: {words}", "所引内容均未提及：{words}"),
-    "follow_up": ("Follow-up: {question}", "追问：{question}"),
-    "separator": ("; ", "；"),
-    "stopped": ("The run was stopped early; not everything planned was read", "运行提前结束，未能读完计划内容"),
+        "columns": "columns: {names}",
+        "gist": (
+            "The question names nothing to look for. Quoted are sentences that share most words with the rest of"
+            " their text, or the first of a short one."
+        ),
+        "no_text": "No text could be read from “{title}”",
+        "titles_missing": "No title found here names: {words}",
+        "words_missing": "Nothing quoted mentions: {words}",
+        "follow_up": "Follow-up: {question}",
+        "separator": "; ",
+        "stopped": "The run was stopped early; not everything planned was read",
+    },
+    "zh": {
+        "notice": "本报告未使用语言模型：帖子按规则排序，句子按规则逐字摘录。",
+        "sample": "全部内容均为**虚构的示例数据**（invented sample data）。",
+        "title_stories": "{place} 值得关注的帖子",
+        "title_topic": "{place} 上的“{topic}”",
+        "on_day": "（{day}）",
+        "lead": "得分与评论最多：{titles}。",
+        "lead_argued": "争论最多：{title}，{points} 分下有 {comments} 条评论 {cite}。",
+        "figures": "{points} 分，[{comments} 条评论](<{page}>)，{day} {cite}",
+        "stop": "。",
+        "article": "文章要点",
+        "post": "帖子正文",
+        "discussion": "讨论",
+        "replies": "回复",
+        "missing": "没有可引用的文字：{what}。",
+        "the_article": "文章",
+        "the_comments": "评论",
+        "unknown": "尚不清楚",
+        "also": "列表中的其他帖子",
+        "check_network": "可用 `explorer doctor` 检查服务是否可达；`explorer demo` 无需网络",
+        "looked_through": "已按标题和网址比对列表与搜索中的 {count} 篇帖子",
+        "no_document": "未能读取“{title}”：{why}",
+        "part_read": "“{title}”只读取了 {all} 个字符中的前 {read} 个",
+        "lines_cut": "“{title}”中过长的行只读取了一部分",
+        "folder_failed": "无法搜索文件夹：{why}",
+        "folder_nothing": "文件夹中没有相关内容",
+        "not_searched": "文件夹中未搜索：{files}",
+        "flagged": "“{title}”带有标记：{flags}",
+        "list_failed": "未能读取帖子列表：{why}",
+        "search_failed": "搜索“{words}”失败：{why}",
+        "web_failed": "无法在网上搜索“{words}”：{why}",
+        "configure": (
+            "如需网络搜索，请设置 `TAVILY_API_KEY` 并用 `explorer doctor` 检查连接；设置"
+            " `ANTHROPIC_API_KEY`、`OPENAI_API_KEY` 或 `OPENAI_BASE_URL` 后将使用语言模型"
+        ),
+        "no_result": "没有结果",
+        "nothing": "没有找到与问题相近的内容。",
+        "nothing_on": "没有找到关于“{topic}”的帖子。",
+        "best_passage": "与问题最接近的一段：“{text}” {cite}",
+        "best_match": "以下句子与问题共有的词最多；是否回答了问题，请读者自行判断。",
+        "columns": "列：{names}",
+        "gist": "问题没有指明要找什么。以下是与全文共有的词最多的句子，短文则为开头的句子。",
+        "no_text": "未能从“{title}”读到文字",
+        "titles_missing": "这里的标题均未提到：{words}",
+        "words_missing": "所引内容均未提及：{words}",
+        "follow_up": "追问：{question}",
+        "separator": "；",
+        "stopped": "运行提前结束，未能读完计划内容",
+    },
+    "de": {
+        "notice": "Dieser Bericht entstand ohne Sprachmodell: Regeln ordnen Beiträge und wählen Sätze, Wort für Wort.",
+        "sample": "Alles darin sind **erfundene Beispieldaten** (invented sample data).",
+        "title_stories": "Bemerkenswert auf {place}",
+        "title_topic": "{place} zu „{topic}“",
+        "on_day": ", {day}",
+        "lead": "Am größten nach Punkten und Kommentaren: {titles}.",
+        "lead_argued": "Am meisten umstritten: {title}, mit {comments} Kommentaren bei {points} Punkten {cite}.",
+        "figures": "{points} Punkte und [{comments} Kommentare](<{page}>), {day} {cite}",
+        "stop": ".",
+        "article": "Der Artikel",
+        "post": "Der Beitrag",
+        "discussion": "Die Diskussion",
+        "replies": "Antworten",
+        "missing": "Kein Text zum Zitieren: {what}.",
+        "the_article": "der Artikel",
+        "the_comments": "die Kommentare",
+        "unknown": "Was nicht bekannt ist",
+        "also": "Außerdem auf der Liste",
+        "check_network": "`explorer doctor` zeigt, ob die Dienste erreichbar sind; `explorer demo` braucht kein Netz",
+        "looked_through": "{count} Beiträge der Liste und der Suche wurden nach Titel und Adresse damit verglichen",
+        "no_document": "„{title}“ konnte nicht gelesen werden: {why}",
+        "part_read": "Von „{title}“ wurden die ersten {read} von {all} Zeichen gelesen",
+        "lines_cut": "Sehr lange Zeilen von „{title}“ wurden nur zum Teil gelesen",
+        "folder_failed": "Der Ordner konnte nicht durchsucht werden: {why}",
+        "folder_nothing": "Kein Dokument des Ordners sagt etwas dazu",
+        "not_searched": "Im Ordner nicht durchsucht: {files}",
+        "flagged": "„{title}“ ist gekennzeichnet: {flags}",
+        "list_failed": "Die Liste der Beiträge konnte nicht gelesen werden: {why}",
+        "search_failed": "Die Suche nach „{words}“ schlug fehl: {why}",
+        "web_failed": "Das Netz konnte nicht nach „{words}“ durchsucht werden: {why}",
+        "configure": (
+            "Für die Suche im Netz `TAVILY_API_KEY` setzen und die Verbindung mit `explorer doctor` prüfen; ein"
+            " Sprachmodell wird benutzt, sobald `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` oder `OPENAI_BASE_URL`"
+            " gesetzt ist"
+        ),
+        "no_result": "keine Ergebnisse",
+        "nothing": "Es wurde nichts gefunden, was der Frage nahe kommt.",
+        "nothing_on": "Kein Beitrag zu „{topic}“ wurde gefunden.",
+        "best_passage": "Die Stelle, die der Frage am nächsten kommt: “{text}” {cite}",
+        "best_match": (
+            "Diese Sätze haben die meisten Wörter mit der Frage gemeinsam; ob sie die Frage beantworten, möge der"
+            " Leser beurteilen."
+        ),
+        "columns": "Spalten: {names}",
+        "gist": (
+            "Die Frage nennt nichts, wonach zu suchen ist. Zitiert sind Sätze, die mit dem übrigen Text die meisten"
+            " Wörter gemeinsam haben, oder die ersten eines kurzen Textes."
+        ),
+        "no_text": "Aus „{title}“ war kein Text zu lesen",
+        "titles_missing": "Kein Titel hier nennt: {words}",
+        "words_missing": "Kein Zitat erwähnt: {words}",
+        "follow_up": "Weitere Frage: {question}",
+        "separator": "; ",
+        "stopped": "Der Lauf wurde vorzeitig beendet; nicht alles, was geplant war, wurde gelesen",
+    },
 }
+"""The words by language."""
+_MONTHS = "Januar Februar März April Mai Juni Juli August September Oktober November Dezember"
+MONTHS = _MONTHS.split()
+_WORDS = (
+    "der die das den dem des ein eine einen einem einer und oder ist sind war waren wird wurde wurden werden hat haben"
+    " nicht mit von vom zu zum zur auf für über bei nach aus wie was wer wo wann warum welche welcher welches wieviel"
+    " viel gibt es ich wir man heute gestern kann können im am sich auch nur"
+    " diese dieser letzte letzten sagt hält denkt"
+)
+GERMAN_WORDS = frozenset(_WORDS.split())
+_ENGLISH = "the of and is are was what how who when why which for on to did does"
+ENGLISH_WORDS = frozenset(_ENGLISH.split())
+WORD = re.compile(r"[^\W\d_]+")
+LEAST_WORDS = 2
 
 
 class Phrases:
@@ -111,10 +202,7 @@ class Phrases:
 
     def __call__(self, key: str, /, **values: object) -> str:
         """Return a phrase with its values filled in."""
-        if self.language == "de":
-            return GERMAN[key].format(**values)
-        english, chinese = PHRASES[key]
-        return (chinese if self.language == "zh" else english).format(**values)
+        return PHRASES[self.language][key].format(**values)
 
     def day(self, moment: str) -> str:
         """Return a date in words; empty when there is none."""
@@ -124,7 +212,7 @@ class Phrases:
             return ""
         if self.language == "zh":
             return f"{at.year} 年 {at.month} 月 {at.day} 日"
-        return german_day(at.year, at.month, at.day) if self.language == "de" else f"{at.day} {at:%B %Y}"
+        return f"{at.day}. {MONTHS[at.month - 1]} {at.year}" if self.language == "de" else f"{at.day} {at:%B %Y}"
 
 
 def language_in_task(words: str) -> str:
@@ -141,3 +229,10 @@ def language_of(text: str) -> str:
     if HIRAGANA_LETTER.search(text):
         return "en"
     return "de" if is_german(text) else phrase_language(text)
+
+
+def is_german(text: str) -> bool:
+    """Return whether a question is German: two of its commonest words, and more of them than English ones."""
+    words = [word.lower() for word in WORD.findall(text)]
+    german = sum(word in GERMAN_WORDS for word in words)
+    return german >= LEAST_WORDS and german > sum(word in ENGLISH_WORDS for word in words)

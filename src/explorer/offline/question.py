@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from explorer.offline.asked_time import A_DAY, time_asked
-from explorer.offline.german import GERMAN_WORDS
-from explorer.offline.phrases import SAMPLE_LINE, language_in_task, language_of
+from explorer.offline.phrases import GERMAN_WORDS, SAMPLE_LINE, language_in_task, language_of
 from explorer.schema.messages import TaskData
 from explorer.text.languages import HIRAGANA_LETTER
 from explorer.text.words import HAN, KATAKANA, words_of

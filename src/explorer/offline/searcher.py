@@ -7,6 +7,7 @@ from explorer.offline.asked_time import A_DAY
 from explorer.offline.documents import (
     MAX_PASSAGES,
     SEARCH,
+    folder_in,
     gist_of,
     keep,
     passages_about,
@@ -30,7 +31,6 @@ from explorer.offline.reading import (
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer
 from explorer.offline.sections import NoteQuote, quote, short_reason, slug, story_section, unknown
 from explorer.offline.text import TOO_ALIKE, best_sentences, is_quotable, opening, overlap
-from explorer.schema.messages import TaskData
 from explorer.text.words import words_of
 
 IN_FOLDER = "Search the user's own folder"
@@ -83,11 +83,6 @@ def _in_folder_first(state: ScriptState, wish: Wish, folder: str) -> Script:
         gaps += [phrases("not_searched", files=found.not_searched)] if found.not_searched else []
         return (yield from search_web(state, wish, folder, gaps))
     return (yield from keep(sections_of(passages, phrases), found.gaps, folder, phrases))
-
-
-def folder_in(task: TaskData) -> str:
-    """Return the folder that a task's files belong in, with a slash at its end; empty when it names none."""
-    return f"{task.folder}/" if task.folder else ""
 
 
 def _overview(state: ScriptState, wish: Wish) -> Script:

@@ -5,10 +5,8 @@ import re
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 
-from explorer.offline.analyzer import context_files
-from explorer.offline.documents import ReadDocument, passages_about, sections_of
-from explorer.offline.german import GERMAN_WORDS
-from explorer.offline.phrases import Phrases
+from explorer.offline.documents import ReadDocument, context_files, passages_about, sections_of
+from explorer.offline.phrases import GERMAN_WORDS, Phrases
 from explorer.offline.question import URL, Wish, understand_task
 from explorer.offline.reading import ListedStory, harmless, stories_in
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer, read_files
