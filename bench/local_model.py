@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from explorer.evaluation.questions import EvalQuestion, read_set
+from explorer.evaluation.questions import EvalQuestion, read_questions
 from explorer.evaluation.scoring import Score, answer_part, medians, score_run, share_of
 from explorer.journal.listing import is_run
 from explorer.schema.events import Status
@@ -41,7 +41,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--only", nargs="*", default=[], metavar="ID", help="only these questions")
     parser.add_argument("--json", action="store_true", help="print the scores as JSON")
     asked = parser.parse_args(words)
-    chosen = [one for one in read_set(str(QUESTIONS)) if not asked.only or one.id in asked.only]
+    chosen = [one for one in read_questions(str(QUESTIONS)) if not asked.only or one.id in asked.only]
     scores: list[Score] = []
     for question in chosen:
         run = asked.out / ("team" if asked.team else "lean") / question.id

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from command import explorer_here
-from explorer.evaluation.benchmarks import read_questions, read_reports
 from explorer.evaluation.grading import Grade, grade_in, mean_grades
-from explorer.evaluation.questions import Criterion, Rubric
+from explorer.evaluation.questions import Criterion, Rubric, read_questions, read_reports
 from explorer.schema.errors import ConfigError, NotFoundError
 from explorer.schema.messages import JsonObject
 from model_servers import Asked, OpenAIServer, Reply

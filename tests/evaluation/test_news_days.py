@@ -10,8 +10,8 @@ import pytest
 
 from command import explorer_here
 from conftest import SHARED_DATA
-from explorer.evaluation.benchmarks import read_questions
 from explorer.evaluation.news_days import biggest
+from explorer.evaluation.questions import read_questions
 from explorer.evaluation.scoring import score_text, shares
 from explorer.schema.messages import JsonObject
 

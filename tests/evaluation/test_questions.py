@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.evaluation.questions import SAMPLE, file_names, read_set, write_documents
+from explorer.evaluation.questions import SAMPLE, file_names, read_questions, write_documents
 from explorer.schema.errors import ConfigError, NotFoundError
 
 
@@ -22,7 +22,7 @@ def test_each_published_form_is_read(tmp_path: Path) -> None:
     hotpot: dict[str, object] = {"id": "b", "question": "Q?", "answer": "x", "context": [["T", ["A. ", "B."]]]}
     hotpot["supporting_facts"] = [["T", 0], ["T", 1]]
     objects = {"id": "c", "question": "Q?", "answer": "x", "context": [{"title": "T", "sentences": ["A.", " B."]}]}
-    first, second, third, fourth = read_set(written(tmp_path, own, hotpot, objects, {"id": 4, "prompt": "Look."}))
+    first, second, third, fourth = read_questions(written(tmp_path, own, hotpot, objects, {"id": 4, "prompt": "Look."}))
     assert (first.answers, first.documents[0].text) == (("1", "one"), "1.")
     assert (second.answers, second.documents[0].text, second.supporting) == (("x",), "A. B.", ("T",))
     assert third.documents[0].text == "A. B."
@@ -47,14 +47,14 @@ def test_a_set_that_is_none_is_refused(tmp_path: Path, content: bytes, words: st
     path = tmp_path / "set.jsonl"
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=r"set\.jsonl") as raised:
-        read_set(str(path))
+        read_questions(str(path))
     assert words in raised.value.message
 
 
 def test_a_set_that_is_not_there_is_named() -> None:
     """And the one that always is."""
     with pytest.raises(NotFoundError) as raised:
-        read_set("nowhere.jsonl")
+        read_questions("nowhere.jsonl")
     assert SAMPLE in raised.value.hint
 
 
@@ -62,7 +62,7 @@ def test_ids_and_titles_lead_nowhere(tmp_path: Path) -> None:
     """A set is a stranger's file: its ids and titles become names inside the folder."""
     titles = ["../../etc/passwd", "..", "a/b\x00c", "\u202egnp.exe", "T" * 400]
     documents = [{"title": title, "text": "x"} for title in titles]
-    (question,) = read_set(written(tmp_path, {"id": "../../x", "question": "Q?", "documents": documents}))
+    (question,) = read_questions(written(tmp_path, {"id": "../../x", "question": "Q?", "documents": documents}))
     assert question.id.startswith("q-")
     assert "/" not in question.id
     folder = tmp_path / "documents"
@@ -74,7 +74,7 @@ def test_ids_and_titles_lead_nowhere(tmp_path: Path) -> None:
 
 def test_the_sample_is_answered_by_its_documents() -> None:
     """Each supporting title is there; each answer that is no yes or no is in one of them."""
-    for question in read_set(SAMPLE):
+    for question in read_questions(SAMPLE):
         texts = {one.title: one.text for one in question.documents}
         assert set(question.supporting) <= set(texts)
         assert question.answers == ("no",) or any(

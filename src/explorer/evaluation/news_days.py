@@ -5,28 +5,22 @@ A day is an answer of Hacker News' search service (https://hn.algolia.com/api) w
 """
 
 import asyncio
-import json
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import httpx2
 
-from explorer.documents.parsing.comment_html import plain_text
-from explorer.evaluation.questions import MAX_SET_BYTES, EvalQuestion, NewsDay, NewsStory
+from explorer.evaluation.questions import NewsDay, NewsStory
 from explorer.offline.sample_day.items import SampleDay, SampleStory
 from explorer.offline.sample_day.transport import SampleDayTransport
-from explorer.schema.errors import ConfigError
 from explorer.schema.services import Services
 from explorer.schema.settings import Settings
 from explorer.text.citations import without_references
 from explorer.text.urls import url_key
 
-DAY_FILE = re.compile(r"(\d{4}-\d{2}-\d{2})\.json")
 BIGGEST = 10
 """How many stories of a day a reader would name."""
 NOTABLE = 30
@@ -35,53 +29,6 @@ ITEM = re.compile(r"news\.ycombinator\.com/item\?id=(\d+)")
 POINTS = re.compile(r"(\d[\d,]*) (?:points|分)")
 COMMENTS = re.compile(r"(\d[\d,]*) (?:comments|条评论)")
 REQUEST_BYTES = 16_000
-FORM = 'a day is {"hits": [...]}, as https://hn.algolia.com/api/v1/search?tags=story&numericFilters=... answers it'
-
-
-def is_days(folder: Path) -> bool:
-    """Return whether a folder has recorded days."""
-    return any(DAY_FILE.fullmatch(path.name) for path in folder.iterdir())
-
-
-def read_days(folder: Path) -> list[EvalQuestion]:
-    """Return a question for each day, by date.
-
-    Raises:
-        ConfigError: A file is not a day.
-    """
-    found = sorted(path for path in folder.iterdir() if DAY_FILE.fullmatch(path.name))
-    return [_question(path) for path in found]
-
-
-def _question(path: Path) -> EvalQuestion:
-    if path.stat().st_size > MAX_SET_BYTES:
-        raise ConfigError(f"{path} is larger than {MAX_SET_BYTES // 1_000_000} MB", hint=FORM)
-    try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        texts: dict[str, str] = content.get("articles", {})
-        stories = [_story(hit, texts) for hit in content["hits"] if "story" in hit.get("_tags", ["story"])]
-        date = datetime.strptime(path.stem, "%Y-%m-%d").replace(tzinfo=UTC)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ConfigError(f"{path} is not a recorded day: {str(error)[:160]}", hint=FORM) from error
-    if not stories:
-        raise ConfigError(f"{path} has no stories", hint=FORM)
-    words = f"What was notable on Hacker News on {date.day} {date:%B %Y}?"
-    return EvalQuestion(id=f"day-{path.stem}", question=words, day=NewsDay(date=path.stem, stories=tuple(stories)))
-
-
-def _story(hit: Mapping[str, Any], texts: Mapping[str, str]) -> NewsStory:
-    identifier = int(hit["objectID"])
-    return NewsStory(
-        id=identifier,
-        title=str(hit["title"]),
-        url=str(hit.get("url") or ""),
-        points=int(hit.get("points") or 0),
-        comments=int(hit.get("num_comments") or 0),
-        by=str(hit.get("author") or ""),
-        time=datetime.fromtimestamp(int(hit["created_at_i"]), UTC),
-        text=plain_text(str(hit.get("story_text") or "")),
-        article=str(texts.get(str(identifier), "")),
-    )
 
 
 def biggest(day: NewsDay, count: int) -> list[NewsStory]:

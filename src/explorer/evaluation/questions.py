@@ -1,15 +1,22 @@
-"""Sets of questions: a file with one JSON object a line, in our own form or in that of a public benchmark."""
+"""Sets of questions: a file with one JSON object a line, the folder of a public benchmark, or recorded days.
+
+DeepResearch Bench (github.com/Ayanami0730/deep_research_bench): weighted criteria, and a reference report to compare
+with. DeepResearch Bench II (github.com/imlrz/DeepResearch-Bench-II): criteria that a report meets or not. A recorded
+day is an answer of Hacker News' search service with all stories of that day, as a file `2026-08-11.json`.
+"""
 
 import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from explorer.documents.parsing.comment_html import plain_text
 from explorer.schema.errors import ConfigError, NotFoundError
-from explorer.schema.messages import Frozen
+from explorer.schema.messages import Frozen, JsonObject
+from explorer.text.frontmatter import without_frontmatter
 from explorer.text.sanitize import single_line, visible
 
 T = TypeVar("T")
@@ -21,6 +28,17 @@ PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}")
 FORM = (
     'a line is, for example: {"id": "q1", "question": "...", "answer": "...", "documents": [{"title": "", "text": ""}]}'
 )
+QUERIES = Path("data", "prompt_data", "query.jsonl")
+CRITERIA = Path("data", "criteria_data", "criteria.jsonl")
+REFERENCES = Path("data", "test_data", "cleaned_data", "reference.jsonl")
+RACE_FILE = Path("results", "race")
+FACT_FILE = Path("results", "fact")
+RUBRICS = "tasks_and_rubrics.jsonl"
+REPORTS_FILE = "reports.jsonl"
+AS_PUBLISHED = "take the file as the benchmark's authors publish it"
+REPORT_FORM = 'a line is, for example: {"id": "q1", "article": "# The report ..."}'
+DAY_FILE = re.compile(r"(\d{4}-\d{2}-\d{2})\.json")
+DAY_FORM = 'a day is {"hits": [...]}, as https://hn.algolia.com/api/v1/search?tags=story&numericFilters=... answers it'
 
 
 class EvalDocument(Frozen):
@@ -92,44 +110,61 @@ class EvalQuestion(Frozen):
     """The recorded day that the run reads in place of Hacker News; None: the run uses the network."""
 
 
-def read_set(name: str, limit: int = 0) -> tuple[EvalQuestion, ...]:
-    """Read a set of questions.
+def read_questions(name: str, limit: int = 0) -> tuple[EvalQuestion, ...]:
+    """Read a set of questions, or those of a benchmark's folder.
 
-    Own form, HotpotQA's (`context`, `supporting_facts`) and DeepResearch Bench's (`prompt`) are known by their keys.
+    In a file, our own form, HotpotQA's (`context`, `supporting_facts`) and DeepResearch Bench's (`prompt`) are known by
+    their keys.
 
     Args:
-        name: `sample`, or the path of a file with one JSON object a line.
+        name: `sample`, a file with one JSON object a line, or the folder of a benchmark.
         limit: The number of questions to take from the beginning; 0: all.
 
     Returns:
         At least one question, in the file's order.
 
     Raises:
-        NotFoundError: There is no such file.
-        ConfigError: A line is not a question, or two have the same id.
+        NotFoundError: There is no such file, or the folder is of no known benchmark.
+        ConfigError: A line is not as it should be, or two questions have the same id.
     """
-    path = Path(__file__).with_name("sample.jsonl") if name == SAMPLE else Path(name).expanduser()
-    if not path.is_file():
-        raise NotFoundError(f"there is no set of questions {name!r}", hint=f"give a file, or `{SAMPLE}`")
-    if path.stat().st_size > MAX_SET_BYTES:
-        raise ConfigError(f"{path} is larger than {MAX_SET_BYTES // 1_000_000} MB", hint="divide the set")
-    return checked_set(path, read_lines(path, _question), limit)
-
-
-def checked_set(path: Path, questions: Iterable[EvalQuestion], limit: int) -> tuple[EvalQuestion, ...]:
-    """Return the first questions of a set.
-
-    Raises:
-        ConfigError: There is none, or two have the same id.
-    """
-    found = tuple(questions)
-    _check_ids(path, found)
+    path = Path(name).expanduser()
+    found = tuple(_in_folder(path) if path.is_dir() else _in_file(path, name))
+    seen: set[str] = set()
+    for one in found:
+        if one.id in seen:
+            raise ConfigError(f"{path}: two questions have the id {one.id!r}", hint="give each its own")
+        seen.add(one.id)
     if not found:
         raise ConfigError(f"{path} has no questions", hint=FORM)
     return found[:limit] if limit else found
 
 
-def read_lines(
+def _in_folder(folder: Path) -> Iterable[EvalQuestion]:
+    if (folder / QUERIES).is_file():
+        return _compared(folder)
+    if (folder / RUBRICS).is_file():
+        return _read_lines(folder / RUBRICS, _with_rubrics, form=AS_PUBLISHED)
+    days = sorted(path for path in folder.iterdir() if DAY_FILE.fullmatch(path.name))
+    if days:
+        return map(_day, days)
+    hint = f"DeepResearch Bench has {QUERIES}, DeepResearch Bench II has {RUBRICS}, recorded days are YYYY-MM-DD.json"
+    raise NotFoundError(f"{folder} is not the folder of a known benchmark", hint=hint)
+
+
+def _in_file(path: Path, name: str) -> Iterable[EvalQuestion]:
+    path = Path(__file__).with_name("sample.jsonl") if name == SAMPLE else path
+    if not path.is_file():
+        raise NotFoundError(f"there is no set of questions {name!r}", hint=f"give a file, or `{SAMPLE}`")
+    _check_size(path, "divide the set")
+    return _read_lines(path, _question)
+
+
+def _check_size(path: Path, hint: str) -> None:
+    if path.stat().st_size > MAX_SET_BYTES:
+        raise ConfigError(f"{path} is larger than {MAX_SET_BYTES // 1_000_000} MB", hint=hint)
+
+
+def _read_lines(
     path: Path, read: Callable[[Mapping[str, Any], int], T], kind: str = "a question", form: str = FORM
 ) -> Iterator[T]:
     """Yield what each line of a file is.
@@ -191,14 +226,6 @@ def _identifier(given: str) -> str:
     return given if PLAIN_ID.fullmatch(given) else f"q-{hashlib.sha256(given.encode()).hexdigest()[:12]}"
 
 
-def _check_ids(path: Path, questions: Sequence[EvalQuestion]) -> None:
-    seen: set[str] = set()
-    for one in questions:
-        if one.id in seen:
-            raise ConfigError(f"{path}: two questions have the id {one.id!r}", hint="give each its own")
-        seen.add(one.id)
-
-
 def file_names(question: EvalQuestion) -> dict[str, str]:
     """Return the file name of each of a question's documents, by title; those of the same title share the last one."""
     return {one.title: _file_name(number, one.title) for number, one in enumerate(question.documents, start=1)}
@@ -216,3 +243,144 @@ def write_documents(question: EvalQuestion, folder: Path) -> None:
         path = folder / _file_name(number, one.title)
         if not path.exists():
             path.write_text(f"# {one.title}\n\n{one.text}\n", encoding="utf-8")
+
+
+def _day(path: Path) -> EvalQuestion:
+    _check_size(path, DAY_FORM)
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        texts: dict[str, str] = content.get("articles", {})
+        stories = [_story(hit, texts) for hit in content["hits"] if "story" in hit.get("_tags", ["story"])]
+        date = datetime.strptime(path.stem, "%Y-%m-%d").replace(tzinfo=UTC)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ConfigError(f"{path} is not a recorded day: {str(error)[:160]}", hint=DAY_FORM) from error
+    if not stories:
+        raise ConfigError(f"{path} has no stories", hint=DAY_FORM)
+    words = f"What was notable on Hacker News on {date.day} {date:%B %Y}?"
+    return EvalQuestion(id=f"day-{path.stem}", question=words, day=NewsDay(date=path.stem, stories=tuple(stories)))
+
+
+def _story(hit: Mapping[str, Any], texts: Mapping[str, str]) -> NewsStory:
+    identifier = int(hit["objectID"])
+    return NewsStory(
+        id=identifier,
+        title=str(hit["title"]),
+        url=str(hit.get("url") or ""),
+        points=int(hit.get("points") or 0),
+        comments=int(hit.get("num_comments") or 0),
+        by=str(hit.get("author") or ""),
+        time=datetime.fromtimestamp(int(hit["created_at_i"]), UTC),
+        text=plain_text(str(hit.get("story_text") or "")),
+        article=str(texts.get(str(identifier), "")),
+    )
+
+
+def _compared(folder: Path) -> Iterator[EvalQuestion]:
+    """Yield the questions of DeepResearch Bench; one without criteria or reference has no rubric."""
+    criteria = _by_prompt(folder / CRITERIA, _weighted, "the criteria of a question")
+    references = _by_prompt(folder / REFERENCES, _article, "a report")
+    for one in _read_lines(folder / QUERIES, _plain, form=AS_PUBLISHED):
+        found, reference = criteria.get(one.question, ()), references.get(one.question, "")
+        rubric = Rubric(criteria=found, reference=reference) if found and reference else None
+        yield one.model_copy(update={"rubric": rubric})
+
+
+def _by_prompt(path: Path, read: Callable[[Mapping[str, Any]], T], kind: str) -> dict[str, T]:
+    if not path.is_file():
+        return {}
+    return dict(_read_lines(path, lambda line, _number: (str(line["prompt"]).strip(), read(line)), kind, AS_PUBLISHED))
+
+
+def _plain(line: Mapping[str, Any], _number: int) -> EvalQuestion:
+    return EvalQuestion(id=str(int(line["id"])), question=str(line["prompt"]).strip())
+
+
+def _article(line: Mapping[str, Any]) -> str:
+    return str(line["article"]).strip()
+
+
+def _weighted(line: Mapping[str, Any]) -> tuple[Criterion, ...]:
+    """Return criteria whose weights are their shares of the whole grade."""
+    found: list[Criterion] = []
+    for part, share in line["dimension_weight"].items():
+        some = line["criterions"][part]
+        total = sum(float(one["weight"]) for one in some)
+        found += [
+            Criterion(
+                part=str(part),
+                text=f"{one['criterion']}: {one['explanation']}",
+                weight=float(share) * float(one["weight"]) / total,
+            )
+            for one in some
+        ]
+    return tuple(found)
+
+
+def _with_rubrics(line: Mapping[str, Any], _number: int) -> EvalQuestion:
+    content = line["content"]
+    criteria = tuple(
+        Criterion(part=str(part), text=str(text)) for part, texts in content["rubric"].items() for text in texts
+    )
+    blocked = json.dumps(content["blocked"], ensure_ascii=False) if content.get("blocked") else ""
+    return EvalQuestion(
+        id=str(int(line["idx"])),
+        question=str(line["prompt"]).strip(),
+        rubric=Rubric(criteria=criteria, blocked=blocked) if criteria else None,
+    )
+
+
+def read_reports(path: Path, questions: Sequence[EvalQuestion]) -> dict[str, str]:
+    """Read reports of another system: a folder with one `ID.md` a question, or a file of lines with `id` and `article`.
+
+    Returns:
+        The reports by question; empty texts where there is none.
+
+    Raises:
+        NotFoundError: None of the questions has a report there.
+        ConfigError: A line is not a report.
+    """
+    if path.is_file():
+        found = dict(
+            _read_lines(path, lambda line, _number: (str(line["id"]), _article(line)), "a report", REPORT_FORM)
+        )
+    else:
+        files = {question.id: path / f"{question.id}.md" for question in questions}
+        found = {
+            name: file.read_text(encoding="utf-8", errors="replace") for name, file in files.items() if file.is_file()
+        }
+    if not any(question.id in found for question in questions):
+        raise NotFoundError(f"{path} has no report", hint=f"name each by its question: {questions[0].id}.md")
+    return {question.id: found.get(question.id, "") for question in questions}
+
+
+def published(folder: Path, system: str) -> str:
+    """Return what a benchmark's folder says of a system itself: one line for people; empty where it says nothing."""
+    files = [folder / RACE_FILE / system / "race_result.txt", folder / FACT_FILE / system / "fact_result.txt"]
+    return "; ".join(
+        ", ".join(line.strip() for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if line)
+        for path in files
+        if path.is_file()
+    )
+
+
+def write_reports(folder: Path, questions: Sequence[EvalQuestion]) -> Path | None:
+    """Write the reports of a set's runs as one file, in the form that DeepResearch Bench's own scripts read.
+
+    Args:
+        folder: The folder of the evaluation.
+        questions: The set.
+
+    Returns:
+        The file; None when there is no report yet.
+    """
+    rows: list[JsonObject] = []
+    for one in questions:
+        path = folder / "runs" / one.id / "report.md"
+        if path.is_file():
+            article = without_frontmatter(path.read_text(encoding="utf-8", errors="replace"))
+            rows.append({"id": int(one.id) if one.id.isdigit() else one.id, "prompt": one.question, "article": article})
+    if not rows:
+        return None
+    target = folder / REPORTS_FILE
+    target.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return target

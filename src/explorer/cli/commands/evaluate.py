@@ -16,10 +16,9 @@ from explorer.cli.screens.evaluation import OF_TEXTS, EvalComparison, Evaluated,
 from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.options import RunOptions
 from explorer.cli.telemetry import show_logs
-from explorer.evaluation.benchmarks import read_questions, read_reports, write_reports
 from explorer.evaluation.evaluate import DEFAULT_PARALLEL, EvalPlan, evaluate, is_evaluation, scores_in
 from explorer.evaluation.grading import GradingPlan
-from explorer.evaluation.questions import EvalQuestion
+from explorer.evaluation.questions import EvalQuestion, read_questions, read_reports, write_reports
 from explorer.evaluation.scoring import Score, score_text, shares
 from explorer.observe.formatting import counted, duration, money, one_line
 from explorer.run.run import RunHooks

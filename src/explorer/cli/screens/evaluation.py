@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from explorer.cli.screens.output import aligned
-from explorer.evaluation.benchmarks import published
 from explorer.evaluation.grading import mean_grades
+from explorer.evaluation.questions import published
 from explorer.evaluation.scoring import OF_DAYS, PAIRED, TOKENS, Pairs, Score, Share, medians, pairs, shares
 from explorer.observe.formatting import counted, duration, money, one_line, tokens
 from explorer.schema.messages import JsonObject
