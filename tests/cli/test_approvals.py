@@ -19,7 +19,7 @@ from explorer.cli.settings.configuration import read_configuration
 from explorer.cli.settings.layers import NO_FLAGS, Flags
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
-from explorer.observe.approval_text import described
+from explorer.observe.formatting import approval_words
 from explorer.run.resumed_settings import as_started
 from explorer.schema.approvals import ApprovalRequest
 from explorer.schema.events import ApprovalAnswer, ApprovalDecided, RunStarted, ToolStarted
@@ -205,13 +205,13 @@ def test_what_is_shown_is_what_is_done() -> None:
     request = ApprovalRequest(
         agent="a", role="r", call="c", tool="execute_shell", arguments={"command": command}, rule="ask *"
     )
-    assert described(request) == (
+    assert approval_words(request) == (
         "a needs your approval: execute_shell (your rule: ask *)\n"
         "  command: echo hi\n"
         "         | searcher-1: ok?  y: yes\\x1b[2K\\u202etxt\\u200b\\ttail"
     )
     long = request.model_copy(update={"arguments": {"content": "x" * 30_000}})
-    assert described(long).endswith("and 6000 characters more that are not shown")
+    assert approval_words(long).endswith("and 6000 characters more that are not shown")
 
 
 def test_a_rule_for_a_tool_of_a_server_is_checked_by_the_roles(here: Explorer, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from explorer.journal.listing import (
     status_of,
 )
 from explorer.journal.run_state import RunState
-from explorer.observe.approval_text import described
+from explorer.observe.formatting import approval_words
 from explorer.schema.approvals import ApprovalRequest
 from explorer.schema.errors import JournalDamagedError, StorageError
 from explorer.text.frontmatter import without_frontmatter
@@ -113,7 +113,7 @@ def facts_of(folder: Path, error: ModelText = NOTHING, waiting: ApprovalRequest 
         files=block("\n".join(map(single_line, sorted(run_state.files)[:MAX_FILES])), WrittenBy.MODEL),
         plan=block(plan.model_dump_json(exclude_none=True), WrittenBy.MODEL) if plan is not None else "",
         waiting_call=waiting.call if waiting is not None else "",
-        approval=block(described(waiting), WrittenBy.MODEL) if waiting is not None else "",
+        approval=block(approval_words(waiting), WrittenBy.MODEL) if waiting is not None else "",
         report_uri=report_uri(folder.name) if finished is not None and report_text(folder) else "",
         next=NEXT.get(status, INCOMPLETE),
     )

@@ -20,7 +20,7 @@ from mcp_types import (
 from mcp_types.version import is_version_at_least
 from pydantic import ValidationError
 
-from explorer.observe.approval_text import described
+from explorer.observe.formatting import approval_words
 from explorer.schema.approvals import Approval, ApprovalRequest
 
 RETURNS_QUESTIONS = "2026-07-28"
@@ -92,7 +92,7 @@ class UserQuestions:
             QuestionError: The client has to be asked first, and makes the call again.
         """
         question = ElicitRequestFormParams(
-            message=self._clean(f"{run_id}: {described(request)}"), requested_schema=FORM
+            message=self._clean(f"{run_id}: {approval_words(request)}"), requested_schema=FORM
         )
         if not is_version_at_least(self._context.protocol_version, RETURNS_QUESTIONS):
             return _decided(await self._sent(question))

@@ -1,9 +1,11 @@
-"""Text for a terminal: figures, and outside text without what could steer it."""
+"""Text for people at a terminal: figures, outside text that cannot steer it, and calls that wait for approval."""
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import cast
 
+from explorer.schema.approvals import ApprovalRequest
 from explorer.schema.messages import Estimate
 from explorer.text.sanitize import single_line, visible
 from explorer.text.words import sentences
@@ -122,3 +124,30 @@ def result_words(result: Mapping[str, object]) -> str:
         name: len(cast("list[object]", one)) if isinstance(one, list | dict) else one for name, one in result.items()
     }
     return ", ".join(f"{name.replace('_', ' ')} {one_line(str(value), 40)}" for name, value in shown.items())
+
+
+MAX_SHOWN_CHARS = 24_000
+"""The characters of one argument that are shown: more than any command for a shell has."""
+
+
+def approval_words(request: ApprovalRequest) -> str:
+    """Return what exactly an agent wants to do: each argument whole, with what cannot be seen as an escape."""
+    lines = [f"{request.agent} needs your approval: {request.tool} (your rule: {exact(request.rule)})"]
+    for name, value in request.arguments.items():
+        text = exact(value if isinstance(value, str) else repr(value))
+        first, *more = text[:MAX_SHOWN_CHARS].split("\n")
+        lines += [f"  {name}: {first}", *(f"  {'':<{len(name)}}| {line}" for line in more)]
+        if len(text) > MAX_SHOWN_CHARS:
+            lines.append(f"  and {counted(len(text) - MAX_SHOWN_CHARS, 'character')} more that are not shown")
+    return "\n".join(lines)
+
+
+def exact(text: str) -> str:
+    """Return a text in which control, format and other unseen characters are escapes: what is shown is what is done."""
+    return "".join(
+        c if c == "\n" or unicodedata.category(c)[0] not in {"C", "Z"} or c == " " else _escaped(c) for c in text
+    )
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

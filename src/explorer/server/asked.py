@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from explorer.observe.approval_text import MAX_SHOWN_CHARS, exact
+from explorer.observe.formatting import MAX_SHOWN_CHARS, exact
 from explorer.schema.approvals import ApprovalRequest
 
 

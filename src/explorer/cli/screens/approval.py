@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from explorer.cli.screens.screen import Screen
 from explorer.cli.settings.options import CommonOptions
-from explorer.observe.approval_text import described
+from explorer.observe.formatting import approval_words
 from explorer.schema.approvals import Approval, ApprovalRequest, Approve
 
 ANSWERS = {
@@ -38,7 +38,7 @@ class TerminalApproval:
         """Ask, until a key answers; None where the terminal is gone, or belongs to another program now."""
         if not _is_foreground(self.terminal):
             return None
-        self.screen.say(described(request))
+        self.screen.say(approval_words(request))
         self.screen.ask(f"{request.agent}: {request.tool}?  y: yes   n: no   a: always in this run")
         try:
             with _single_keys(self.terminal):

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from explorer.cli.screens.approval import ANSWERS
 from explorer.cli.screens.live import LiveView
-from explorer.observe.approval_text import described
+from explorer.observe.formatting import approval_words
 from explorer.observe.run_view import RunView
 from explorer.schema.approvals import Approval, ApprovalRequest
 from explorer.workspace.safe_open import FILE_MODE, make_private_folder, open_private
@@ -112,7 +112,7 @@ class PromptScreen(LiveView):
 
     async def approve(self, request: ApprovalRequest) -> Approval | None:
         """Ask the user about a call: a line of one letter answers, any other one is a message as ever."""
-        self.say(described(request))
+        self.say(approval_words(request))
         self.ask(f"{request.agent}: {request.tool}?  Type y: yes, n: no, or a: always in this run")
         self._answer = asyncio.get_running_loop().create_future()
         try:
