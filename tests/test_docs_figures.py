@@ -19,7 +19,7 @@ from explorer.documents.corpus.folder import MAX_FILE_BYTES
 from explorer.fleet import inputs
 from explorer.llm.retry import MAX_OUTAGE_S, MAX_PROBE_WAIT_S
 from explorer.mcp_client import connection, transports
-from explorer.reports.formats.tokens import MAX_IMAGE_BYTES
+from explorer.reports.formats.document import MAX_IMAGE_BYTES
 from explorer.sandbox.attacks import ATTACKS
 from explorer.schema.limits import DEFAULT_COST_USD, DEFAULT_TOKENS
 from explorer.server.security import MAX_BODY_BYTES

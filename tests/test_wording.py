@@ -68,7 +68,7 @@ ALLOWED = (
     Allowed("src/explorer/reports/library_page.py", "ask|tell|launch", "matches the titles of Hacker News"),
     Allowed("src/explorer/reports/verify/amounts.py", "perhaps towards besides", "a list of stop words"),
     Allowed("src/explorer/reports/verify/subjects.py", "|told|", "a list of verbs that sources use"),
-    Allowed("src/explorer/reports/verify/terms.py", "say told", "a list of stop words"),
+    Allowed("src/explorer/reports/verify/plain.py", "say told", "a list of stop words"),
     Allowed("src/explorer/reports/verify/passages.py", "nobody|no one", "words that sources use"),
     Allowed("src/explorer/reports/verify/polarity.py", "no|nobody|", "a list of negations"),
     Allowed("src/explorer/reports/verify/polarity.py", "dearer pricier", "a list of comparatives"),

@@ -19,8 +19,7 @@ from explorer.cli.report_files import write_report
 from explorer.reports.formats.document import ReportDocument
 from explorer.reports.formats.docx_file import docx_file
 from explorer.reports.formats.html_page import html_page
-from explorer.reports.formats.pdf_file import check_pango, pdf_file
-from explorer.reports.formats.writers import FORMATS, format_of
+from explorer.reports.formats.writers import FORMATS, check_pango, format_of, pdf_file
 from explorer.run.report_document import document_of
 from explorer.schema.errors import ConfigError
 

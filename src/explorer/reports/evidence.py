@@ -13,16 +13,15 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from explorer.reports.verify.claims import FAULTS, Claim, Finding, TextOf, Verdict, Verification
+from explorer.reports.verify.claims import Claim, Finding, TextOf, Verdict, Verification
 from explorer.reports.verify.figures import figures
 from explorer.reports.verify.indexed_source import IndexedSource
-from explorer.reports.verify.passages import STOPS
-from explorer.reports.verify.plain import plain
+from explorer.reports.verify.plain import STOPS, plain
 from explorer.reports.verify.quotations import WINDOW_CHARS, parts_of
 from explorer.schema.events import Source
 from explorer.schema.messages import Frozen
 from explorer.text.calendar_dates import fits
-from explorer.text.citations import CITATION, HEADING, REFERENCE, cited_ids
+from explorer.text.citations import CITATION, cited_ids, listed_references
 from explorer.text.urls import site_of
 from explorer.text.words import CJK, sentence_ends
 from explorer.workspace.source_store import is_intact, plain_flags
@@ -336,11 +335,8 @@ def evidence_of(report: str, verification: Verification, sources: Mapping[str, S
 
 def references(report: str) -> list[tuple[int, str]]:
     """Return the number and the id of each reference; a draft's citations are numbered in order of first use."""
-    headings = list(HEADING.finditer(report))
-    listed = REFERENCE.findall(report, headings[-1].start()) if headings else []
-    if listed:
-        return [(int(number), name) for number, name in listed]
-    return list(enumerate(dict.fromkeys(cited_ids(report)), 1))
+    listed = [(int(number), name) for number, name in listed_references(report)]
+    return listed or list(enumerate(dict.fromkeys(cited_ids(report)), 1))
 
 
 def stored(source: Source | None, text: str | None) -> tuple[StoredText | None, str]:
@@ -353,11 +349,6 @@ def stored(source: Source | None, text: str | None) -> tuple[StoredText | None, 
 def passages_of(claim: Claim, identifier: str, text: StoredText | None) -> tuple[MatchedPassage, ...]:
     """Return the passages of one source for a sentence that cites it."""
     return text.passages(claim.sentence, _in_source(claim, identifier)) if text is not None else ()
-
-
-def is_not_supported(claim: Claim) -> bool:
-    """Return whether the sources do not carry a sentence, as far as a program can say."""
-    return claim.verdict in FAULTS
 
 
 def _in_source(claim: Claim, identifier: str) -> list[Finding]:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from explorer.reports.formats.document import ReportDocument
+from explorer.reports.formats.document import ReportDocument, markdown_reader, report_tokens
 from explorer.reports.formats.html_page import clean_html
-from explorer.reports.formats.tokens import markdown_reader, report_tokens
 
 CITATION_LINK = re.compile(r"/runs/[A-Za-z0-9._-]+/citations/\d+")
 REFERENCE = "#ref-"

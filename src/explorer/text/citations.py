@@ -25,6 +25,12 @@ def cited_ids(text: str) -> list[str]:
     return [identifier for found in CITATION.finditer(text) for identifier in re.findall(r"S\d+", found["ids"] or "")]
 
 
+def listed_references(report: str) -> list[tuple[str, str]]:
+    """Return the number and the id of each entry of a finished report's list of references; none of a draft."""
+    headings = list(HEADING.finditer(report))
+    return REFERENCE.findall(report, headings[-1].start()) if headings else []
+
+
 def without_references(report: str) -> str:
     """Return a finished report without the list of references and what follows it; a draft is returned as it is."""
     headings = list(HEADING.finditer(report))

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from html import escape
 
 from explorer.reports.evidence import Card, CitingSentence, Evidence, MatchedPassage, Piece
-from explorer.reports.formats.tokens import WEB_LINK
+from explorer.reports.formats.document import WEB_LINK
 from explorer.reports.verify.claims import Claim, Finding, Verdict
 
 VERDICT_WORDS = {

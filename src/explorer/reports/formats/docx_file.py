@@ -16,8 +16,7 @@ from docx.text.paragraph import Paragraph
 from docx.text.run import Run
 from markdown_it.token import Token
 
-from explorer.reports.formats.document import ReportDocument
-from explorer.reports.formats.tokens import CONTROLS, report_tokens
+from explorer.reports.formats.document import CONTROLS, ReportDocument, report_tokens
 
 INDENT_CM = 0.75
 MOST_WIDTH = Cm(16)

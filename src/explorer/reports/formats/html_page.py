@@ -14,8 +14,7 @@ from markdown_it.token import Token
 
 from explorer.reports.evidence import Evidence
 from explorer.reports.formats import cards
-from explorer.reports.formats.document import ReportDocument
-from explorer.reports.formats.tokens import WEB_LINK, markdown_reader, report_tokens
+from explorer.reports.formats.document import WEB_LINK, ReportDocument, markdown_reader, report_tokens
 
 DATA_IMAGE = re.compile(r"data:image/(?:png|jpeg|gif);base64,[A-Za-z0-9+/=]*")
 REFERENCE_ID = re.compile(r"ref-\d+")

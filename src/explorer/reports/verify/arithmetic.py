@@ -19,7 +19,7 @@ from explorer.reports.verify.figures import Quantity
 from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.numerals import MEASURES, PERCENT, POINTS_OF_PERCENT
 from explorer.reports.verify.passages import Figure
-from explorer.reports.verify.terms import terms_of
+from explorer.reports.verify.plain import terms_of
 from explorer.text.words import sentence_ends
 
 MAX_POOL = 16

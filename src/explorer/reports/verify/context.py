@@ -13,7 +13,7 @@ from itertools import islice
 from explorer.reports.verify.figures import Figures
 from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.passages import Figure, Passages, Said
-from explorer.reports.verify.plain import spaced, words
+from explorer.reports.verify.plain import spaced, terms_of, words
 from explorer.reports.verify.polarity import IMPLICIT, NEGATION
 from explorer.reports.verify.subjects import (
     MIN_TERMS,
@@ -27,7 +27,6 @@ from explorer.reports.verify.subjects import (
     other_head_conflict,
     other_subject,
 )
-from explorer.reports.verify.terms import terms_of
 from explorer.text.calendar_dates import MONTHS
 from explorer.text.languages import language_of
 

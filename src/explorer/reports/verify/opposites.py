@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from explorer.reports.verify.passages import COMPARISON, Figure, Passages
+from explorer.reports.verify.plain import TERM, key, term_key, terms_of
 from explorer.reports.verify.polarity import (
     BOUND,
     IMPLICIT,
@@ -24,7 +25,6 @@ from explorer.reports.verify.polarity import (
     polarity,
 )
 from explorer.reports.verify.subjects import Conflict, is_turned_comparison
-from explorer.reports.verify.terms import TERM, key, term_key, terms_of
 from explorer.text.words import CJK_LETTER
 
 MAX_CHARS = 700

@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 from explorer.reports.verify.figures import Figures, Quantity
 from explorer.reports.verify.numerals import WORDS
-from explorer.reports.verify.plain import BOUNDARY
+from explorer.reports.verify.plain import BOUNDARY, LABELS, STOPS, TermSet, key, term_key, terms_of
 from explorer.reports.verify.polarity import Polarity, polarity
-from explorer.reports.verify.terms import LABELS, STOPS, TermSet, key, term_key, terms_of
 from explorer.text.words import CJK_LETTER, sentence_ends
 
 LINE_END = re.compile(r"\n\s*")

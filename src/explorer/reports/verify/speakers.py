@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from explorer.reports.verify.figures import FILLER
 from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.passages import Passages
-from explorer.reports.verify.plain import plain, words
+from explorer.reports.verify.plain import plain, terms_of, words
 from explorer.reports.verify.sentences import LEAST_WORDS
 from explorer.reports.verify.subjects import Conflict
-from explorer.reports.verify.terms import terms_of
 from explorer.text.words import CJK_LETTER, HAN
 
 FIRST_WORDS = 6

@@ -27,6 +27,7 @@ from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.numerals import MEASURES, SCALES, SMALL_NUMBERS
 from explorer.reports.verify.opposites import contrary_figures, opposite_words
 from explorer.reports.verify.passages import COMPARISON, Passages
+from explorer.reports.verify.plain import TERM, TermSet, key, term_key, terms_of
 from explorer.reports.verify.polarity import NEGATION, polarity
 from explorer.reports.verify.subjects import (
     MIN_TERMS,
@@ -40,7 +41,6 @@ from explorer.reports.verify.subjects import (
     other_head_conflict,
     other_subject,
 )
-from explorer.reports.verify.terms import TERM, TermSet, key, term_key, terms_of
 from explorer.text.calendar_dates import MONTHS
 from explorer.text.words import CJK_LETTER, WEEKDAYS
 

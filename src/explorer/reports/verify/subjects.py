@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from explorer.reports.verify.numerals import CURRENCY_WORDS, MEASURES
 from explorer.reports.verify.passages import GROUP, Passages
+from explorer.reports.verify.plain import TERM, key, term_key, terms_of
 from explorer.reports.verify.polarity import polarity
-from explorer.reports.verify.terms import TERM, key, term_key, terms_of
 from explorer.text.calendar_dates import MONTHS
 from explorer.text.words import CJK_LETTER, HAN, HIRAGANA, KATAKANA, WEEKDAYS
 

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, Response
 from markupsafe import Markup
 
 from explorer.observe.provenance import FileOrigin, origins
-from explorer.reports.formats.tokens import IMAGE_KINDS, MAX_IMAGE_BYTES
+from explorer.reports.formats.document import IMAGE_KINDS, MAX_IMAGE_BYTES
 from explorer.schema.errors import ExplorerError, NotFoundError, ToolError
 from explorer.server.feeds import RunFeed
 from explorer.server.markdown import markdown_html
