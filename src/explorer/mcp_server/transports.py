@@ -18,12 +18,11 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from explorer.network.server_connections import bounded_config
 from explorer.schema.errors import ConfigError
 
 LOOPBACK = "127.0.0.1"
 PATH = "/mcp"
-GRACE_S = 2
-"""Seconds that open answers have when the server ends; runs are saved either way."""
 STDIN, STDOUT, STDERR = 0, 1, 2
 
 
@@ -143,15 +142,7 @@ class HttpTransport:
         hosts = [f"{LOOPBACK}:{self._port}", f"localhost:{self._port}"]
         security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts])
         app = server.streamable_http_app(streamable_http_path=PATH, transport_security=security)
-        config = uvicorn.Config(
-            TokenGuard(app, self._token),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            ws="none",
-            timeout_graceful_shutdown=GRACE_S,
-        )
-        self._server = _Uvicorn(config)
+        self._server = _Uvicorn(bounded_config(TokenGuard(app, self._token)))
         await self._server.serve(sockets=[self._socket])
 
     def end(self) -> None:

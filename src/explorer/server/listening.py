@@ -8,10 +8,9 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
+from explorer.network.server_connections import ConnectionBounds, bounded_config
 from explorer.schema.errors import ConfigError, PortInUseError
 
-END_WAIT_S = 2
-"""Seconds that open connections have at the end."""
 BACKLOG = 256
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what a browser of this machine opens for it
 
@@ -55,20 +54,12 @@ class _QuietUvicorn(uvicorn.Server):
 class PageServer:
     """Answers browsers on a socket that is open already."""
 
-    def __init__(self, listening: socket.socket, app: ASGIApp, on_end: Callable[[], None]) -> None:
+    def __init__(
+        self, listening: socket.socket, app: ASGIApp, on_end: Callable[[], None], bounds: ConnectionBounds | None = None
+    ) -> None:
         self._listening = listening
         self._on_end = on_end
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            lifespan="on",
-            ws="none",
-            proxy_headers=False,
-            server_header=False,
-            timeout_graceful_shutdown=END_WAIT_S,
-        )
-        self._server = _QuietUvicorn(config)
+        self._server = _QuietUvicorn(bounded_config(app, bounds))
 
     def address(self, host: str) -> str:
         """Return the address for a browser of this machine."""
