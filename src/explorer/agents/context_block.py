@@ -99,11 +99,9 @@ class ContextWriter:
     def _neighbours(self, call: str) -> ModelText:
         """Return what the helpers do that the caller asked in the same turn."""
         lead = self.run_state.agents.get(caller_of(call))
-        others = (
-            [one.call for one in lead.calls() if one.key != call and one.call.name == CALL_AGENT]
-            if lead and call
-            else []
-        )
+        turn, own_call = (lead.open_turn, lead.call_at(call)) if lead is not None else (None, None)
+        calls = turn.calls if turn is not None and call else ()
+        others = [one for one in calls if one is not own_call and one.name == CALL_AGENT]
         if not others:
             return own("")
         shown = [

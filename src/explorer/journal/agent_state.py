@@ -31,6 +31,9 @@ from explorer.schema.reasons import NoteReason
 NEW_TEXT_CHARS = 2_000
 """The least length of a result that counts as new when the agent had it for the first time."""
 
+MAX_INDEX_DIGITS = 6
+"""The most digits of a call's index in the engine's key; with more it is no index."""
+
 RESULT = "result"
 """The key of a helper's result in the data of calls: the one that gives it, and the one that asked for it."""
 
@@ -330,7 +333,9 @@ class AgentState:
         """Return the call of the open turn with the engine's key; None when no such call is open."""
         calls = self.open_turn.calls if self.open_turn is not None else ()
         index = key.rpartition(".")[2]
-        return next((call for place, call in enumerate(calls, 1) if str(place) == index), None)
+        # A turn may have hundreds of calls, and a journal from elsewhere any key.
+        place = int(index) if index.isdecimal() and len(index) <= MAX_INDEX_DIGITS else 0
+        return calls[place - 1] if 0 < place <= len(calls) else None
 
     @property
     def last_turn(self) -> Turn | None:

@@ -13,8 +13,6 @@ import httpx2
 from explorer.llm.options import Endpoint, ReplyBounds, oversized, public_url
 from explorer.schema.errors import ModelError, ModelFault
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
-
 
 def guards(
     endpoint: Endpoint, bounds: ReplyBounds, body_bytes: int = 0
@@ -26,10 +24,10 @@ def guards(
         bounds: The limits of headers and bodies.
         body_bytes: The limit of a body that is not an error; 0: the limit of a reply.
     """
-    origin = _origin(endpoint.base_url)
+    origin = _origin(httpx2.URL(endpoint.base_url))
 
     async def check_request(request: httpx2.Request) -> None:
-        if _origin(str(request.url)) != origin:
+        if _origin(request.url) != origin:
             raise _led_elsewhere(endpoint, str(request.url))
 
     async def bound_response(response: httpx2.Response) -> None:
@@ -113,6 +111,6 @@ def _led_elsewhere(endpoint: Endpoint, url: str) -> ModelError:
     return ModelError(ModelFault.TRANSPORT, message, hint=hint, is_wrong_server=True)
 
 
-def _origin(url: str) -> tuple[str, str, int | None]:
-    parts = urlsplit(url)
-    return parts.scheme, (parts.hostname or "").lower(), parts.port or _DEFAULT_PORTS.get(parts.scheme)
+def _origin(url: httpx2.URL) -> tuple[str, bytes, int | None]:
+    """Return scheme, host and port; the usual port of the scheme is None."""
+    return url.scheme, url.raw_host, url.port

@@ -1,6 +1,7 @@
 """The adapter for Anthropic's Messages API, on the official SDK's transport, authentication and error mapping."""
 
 from collections.abc import Mapping
+from itertools import islice
 
 from explorer.llm.anthropic.reply import REASONING, AnthropicReply
 from explorer.llm.history import BoundReasoning, Histories, accepted_name, is_own, projected_ids
@@ -83,7 +84,8 @@ def with_cache_marks(messages: list[JsonObject]) -> list[JsonObject]:
 
     The list is changed and returned; its messages are not changed.
     """
-    user_messages = [index for index in range(len(messages) - 1, -1, -1) if messages[index]["role"] == "user"][:2]
+    latest_first = range(len(messages) - 1, -1, -1)
+    user_messages = list(islice((index for index in latest_first if messages[index]["role"] == "user"), 2))
     tails = [(index, len(messages[index]["content"]) - 1) for index in user_messages]
     for index, block in [*tails, *_middle(messages, user_messages)]:
         content = list(messages[index]["content"])
