@@ -29,8 +29,8 @@ from typing import Any, TypeAlias
 from pydantic import SecretStr
 
 from explorer.fleet.database import FleetDatabase
-from explorer.fleet.key_ids import KeyIds
 from explorer.fleet.limits import NANO, LimitName, SharedLimitBook
+from explorer.fleet.rates import KeyIds
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.journal.listing import read_records
 from explorer.llm.models import ModelSetup

@@ -23,12 +23,11 @@ from scenarios import scenario_named
 from wires import OPENAI
 
 from explorer.fleet.database import BATCHES, CONTENTS, FleetDatabase
-from explorer.fleet.database_store import DatabaseStore
 from explorer.fleet.group_commit import GroupCommit
-from explorer.fleet.lease_guard import LeaseGuard
 from explorer.fleet.leases import Ending, Leases
 from explorer.fleet.run_record import RunRecord
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
+from explorer.fleet.stores import DatabaseStore, LeaseGuard
 from run import model_server
 
 LOCAL, DATABASE = "local", "database"

@@ -16,7 +16,7 @@ from explorer.agents.budget import (
 from explorer.agents.compaction import DEFAULT_SHARE, DEFAULT_WINDOW_TOKENS, LOCAL_WINDOW_TOKENS, MATERIAL_USD
 from explorer.agents.user_stop import REPORT_S
 from explorer.documents.corpus.folder import MAX_FILE_BYTES
-from explorer.fleet import inputs
+from explorer.fleet import submission
 from explorer.llm.retry import MAX_OUTAGE_S, MAX_PROBE_WAIT_S
 from explorer.mcp_client import connection, transports
 from explorer.reports.formats.document import MAX_IMAGE_BYTES
@@ -49,7 +49,10 @@ FIGURES = (
     ("docs/configuration.md", f"{DEFAULT_WINDOW_TOKENS:,} tokens are assumed"),
     ("docs/configuration.md", f"on this machine {LOCAL_WINDOW_TOKENS:,}"),
     ("docs/configuration.md", f"at most {MAX_PROBE_WAIT_S:.0f} s apart"),
-    ("docs/fleet.md", f"up to {inputs.MAX_FILES}, {MAX_FILE_BYTES // MIB} MB each and {inputs.MAX_BYTES // MIB} MB"),
+    (
+        "docs/fleet.md",
+        f"up to {submission.MAX_FILES}, {MAX_FILE_BYTES // MIB} MB each and {submission.MAX_BYTES // MIB} MB",
+    ),
     (
         "docs/mcp.md",
         f"{transports.MAX_MESSAGE_BYTES // MIB} MiB for a message, {transports.MAX_UNASKED_BYTES // MIB} MiB",

@@ -15,10 +15,9 @@ from explorer.fleet.database import META, RUNS, FleetDatabase
 from explorer.fleet.exploration import WorkerPlan
 from explorer.fleet.leases import Ending, Leases, TakenRun
 from explorer.fleet.limit_tables import HELD, RATES, SPENDING, TENANTS
-from explorer.fleet.limits import LimitName, SharedLimitBook
+from explorer.fleet.limits import LimitName, SharedLimitBook, put_share, shares_of
 from explorer.fleet.picking import Ticket, has_waiting, is_stalled, take_next
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
-from explorer.fleet.tenant_shares import put_share, shares_of
 from explorer.fleet.worker import Worker
 from explorer.run.run import RunHooks
 from explorer.schema.settings import Settings

@@ -17,10 +17,10 @@ from dbos._serialization import DBOSDefaultSerializer, deserialize_args
 from command import explorer_here
 from explorer.fleet.database import META, RUNS, WORKERS, FleetDatabase
 from explorer.fleet.exploration import checked_run_id
-from explorer.fleet.lease_guard import LeaseGuard
 from explorer.fleet.leases import MAX_DEATHS, Ending, LeaseLostError, Leases
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState, Wanted
-from explorer.fleet.submitted import settings_of, submitted
+from explorer.fleet.stores import LeaseGuard
+from explorer.fleet.submission import settings_of, submitted
 from explorer.schema.errors import ConfigError, NotFoundError, StorageError
 from explorer.schema.limits import Limits
 from explorer.schema.settings import Settings

@@ -13,9 +13,9 @@ pytest.importorskip("dbos", reason="the extra fleet is not installed")
 import sqlalchemy as sa
 
 from explorer.fleet.database import RUNS, FleetDatabase
-from explorer.fleet.key_ids import KeyIds
 from explorer.fleet.ledger import Answers, Ledger, ShareAsked, ShareExchange, Taking, release
 from explorer.fleet.limits import NANO, LimitName, LimitUse, SharedLimitBook
+from explorer.fleet.rates import KeyIds
 from explorer.fleet.run_limits import RunLimits
 from explorer.fleet.shares import WorkerShares
 from explorer.llm.models import ModelSetup

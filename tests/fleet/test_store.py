@@ -16,7 +16,6 @@ from sqlalchemy import event
 
 from engine_stage import noon
 from explorer.fleet.database import BATCHES, CONTENTS, META, ORDERS, RUNS
-from explorer.fleet.database_store import DatabaseStore
 from explorer.fleet.folder_changes import FolderChanges
 from explorer.fleet.group_commit import GroupCommit, RunBatch
 from explorer.fleet.leases import Ending, LeaseLostError, Leases, TakenRun
@@ -27,7 +26,7 @@ from explorer.fleet.run_contents import RunContents
 from explorer.fleet.run_record import RunRecords
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.fleet.store_choice import StoreKind, agree_on_store, store_of
-from explorer.fleet.stores import Stores
+from explorer.fleet.stores import DatabaseStore, Stores
 from explorer.journal.control import ControlKind, ControlMessage, Inbox
 from explorer.journal.journal import Journal, Protection
 from explorer.schema.errors import ConfigError, StorageError

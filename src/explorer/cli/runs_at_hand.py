@@ -29,8 +29,7 @@ from explorer.workspace.user_key import open_key
 
 if TYPE_CHECKING:
     from explorer.fleet.database import FleetDatabase
-    from explorer.fleet.elsewhere import RunElsewhere
-    from explorer.fleet.run_copy import RunCopy
+    from explorer.fleet.run_copy import RunCopy, RunElsewhere
 
 PACKAGE = "dbos"
 FLEET_FOLDER = ".fleet"
@@ -93,7 +92,7 @@ def _copied(settings: Settings, here: Path | None, name: str, stack: ExitStack) 
 
 
 def _named(database: "FleetDatabase", name: str) -> "RunElsewhere | None":
-    from explorer.fleet.elsewhere import find_in_fleet, newest_on_record  # noqa: PLC0415 - its packages are an extra
+    from explorer.fleet.run_copy import find_in_fleet, newest_on_record  # noqa: PLC0415 - its packages are an extra
 
     return next(iter(newest_on_record(database, 1)), None) if name == LATEST else find_in_fleet(database, name)
 
@@ -260,8 +259,7 @@ def all_runs(settings: Settings) -> list[RunOverview]:
 
 def _in_database(database: "FleetDatabase", settings: Settings, here: dict[str, RunOverview]) -> Generator[RunOverview]:
     """Yield the runs that the database has, but for those that are at work here."""
-    from explorer.fleet.elsewhere import newest_on_record  # noqa: PLC0415 - its packages are an extra
-    from explorer.fleet.run_copy import AT_WORK  # noqa: PLC0415 - the same
+    from explorer.fleet.run_copy import AT_WORK, newest_on_record  # noqa: PLC0415 - its packages are an extra
     from explorer.fleet.run_record import RunRecords  # noqa: PLC0415 - the same
 
     for one in newest_on_record(database):

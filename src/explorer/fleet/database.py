@@ -7,18 +7,20 @@ All times are seconds of the database's clock, so that workers whose clocks diff
 """
 
 import secrets
+import sqlite3
+import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 
 import sqlalchemy as sa
+from sqlalchemy import event
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from explorer.fleet import limit_tables
-from explorer.fleet.record_tables import record_tables
-from explorer.fleet.sqlite_clock import add_millisecond_clock
 from explorer.schema.errors import ConfigError, StorageError
 
 SCHEMA_VERSION = 1
@@ -80,7 +82,46 @@ WORKERS = sa.Table(
 )
 """One row a worker that has not ended; it is dead when `seen_at` is older than its lease."""
 
-BATCHES, CONTENTS, ORDERS, INPUTS = record_tables(METADATA)
+BATCHES = sa.Table(
+    "explorer_batches",
+    METADATA,
+    sa.Column("run_id", sa.Text, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("epoch", sa.Integer, nullable=False),
+    sa.Column("last_seq", sa.Integer, nullable=False),
+    sa.Column("lines", sa.LargeBinary, nullable=False),
+    sa.Column("files", sa.Text, nullable=False),
+)
+"""What one commit of a run's journal added: whole lines, and the versions of the files that are new with them, as JSON.
+All lines of a run, in the order of `number`, are its journal. Each write names its worker's epoch."""
+CONTENTS = sa.Table(
+    "explorer_contents",
+    METADATA,
+    sa.Column("run_id", sa.Text, primary_key=True),
+    sa.Column("sha256", sa.Text, primary_key=True),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+    sa.Column("place", sa.Text, nullable=False),
+)
+"""Pieces of files, by their SHA-256. They belong to one run each, so that a run can be removed at once, no run waits
+for another one's, and no tenant learns what another has stored. A content with a `place` is in the object store."""
+ORDERS = sa.Table(
+    "explorer_orders",
+    METADATA,
+    sa.Column("order_id", sa.Text, primary_key=True),
+    sa.Column("run_id", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Index("explorer_orders_of_run", "run_id"),
+)
+"""Messages to runs. One is removed in the transaction that puts it on record in the run's journal."""
+INPUTS = sa.Table(
+    "explorer_inputs",
+    METADATA,
+    sa.Column("run_id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+)
+"""Files that were submitted with a question, until its run has ended (`submission.py`)."""
 
 
 class FleetDatabase:
@@ -152,11 +193,20 @@ class FleetDatabase:
             return sqlite.insert(table).values(**values).on_conflict_do_nothing()
         return postgresql.insert(table).values(**values).on_conflict_do_nothing()
 
+    def time(self, connection: sa.Connection) -> float:
+        """Return the time by the database's clock, in seconds since 1970."""
+        return float(connection.scalar(sa.select(self.now)) or 0.0)
+
+    @staticmethod
+    def fact(connection: sa.Connection, name: str) -> str | None:
+        """Return a fact about the fleet; None when it has none of that name."""
+        return connection.scalar(sa.select(META.c.value).where(META.c.name == name))
+
     @cached_property
     def salt(self) -> str:
         """What the ids of provider keys are made with, so that nobody can look a key up by its id."""
         with self.transaction() as connection:
-            return str(connection.scalar(sa.select(META.c.value).where(META.c.name == SALT)))
+            return str(self.fact(connection, SALT))
 
     @staticmethod
     def begin_writing(connection: sa.Connection) -> None:
@@ -175,7 +225,7 @@ class FleetDatabase:
             METADATA.create_all(connection, checkfirst=True)
             connection.execute(self.insert_new(META, name="version", value=str(SCHEMA_VERSION)))
             connection.execute(self.insert_new(META, name=SALT, value=secrets.token_hex(16)))
-            found = connection.scalar(sa.select(META.c.value).where(META.c.name == "version")) or "0"
+            found = self.fact(connection, "version") or "0"
         if int(found) > SCHEMA_VERSION:
             raise ConfigError(
                 f"the fleet's database has tables of version {found}; this explorer knows {SCHEMA_VERSION}",
@@ -219,3 +269,31 @@ def storage_error(error: SQLAlchemyError, place: str) -> StorageError:
         f"the fleet's database {place} cannot be used: {words}",
         hint="see that it runs and that the address is right: EXPLORER_FLEET_DATABASE",
     )
+
+
+SINCE = (3, 42)
+"""The first SQLite with `unixepoch('subsec')`; see https://sqlite.org/lang_datefunc.html."""
+
+
+def add_millisecond_clock() -> None:
+    """Add `unixepoch('subsec')` to each connection to SQLite that this process opens from now on.
+
+    On Python 3.12 and later the library stores times by that call. The SQLite of Debian 12, 3.40, answers it with NULL,
+    and every submission failed. The library opens connections of its own, so the call is added to all.
+    """
+    if sqlite3.sqlite_version_info < SINCE and not event.contains(Engine, "connect", _add_clock):
+        event.listen(Engine, "connect", _add_clock)
+
+
+def _add_clock(connection: object, _record: object) -> None:
+    native = getattr(connection, "driver_connection", connection)
+    if isinstance(native, sqlite3.Connection):
+        native.create_function("unixepoch", 1, _unixepoch)
+
+
+def _unixepoch(moment: str | float | None) -> float | None:
+    """Return seconds since 1970; of any moment but `subsec` as SQLite itself does."""
+    if moment == "subsec":
+        return time.time()
+    with closing(sqlite3.connect(":memory:")) as clock:
+        return clock.execute("SELECT unixepoch(?)", (moment,)).fetchone()[0]

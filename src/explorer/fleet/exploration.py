@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from explorer.fleet.database import FleetDatabase
-from explorer.fleet.inputs import inputs_of
 from explorer.fleet.leases import Ending, TakenRun
 from explorer.fleet.plan_decisions import decision_for, waiting_call
 from explorer.fleet.run_contents import ObjectStore
 from explorer.fleet.runs import QueueState
 from explorer.fleet.store_choice import StoreKind
-from explorer.fleet.submitted import settings_of
+from explorer.fleet.submission import inputs_of, settings_of
 from explorer.journal.listing import is_run, is_run_id, read_records
 from explorer.journal.run_state import RunState
 from explorer.observe.tracing import Tracing

@@ -232,5 +232,4 @@ class Leases:
         with self.database.transaction() as connection:
             found = connection.execute(waiting).one_or_none()
             if found is not None:
-                again = self.queue.enqueue(connection, run_id, found.priority)
-                connection.execute(sa.update(RUNS).where(RUNS.c.run_id == run_id).values(workflow=again))
+                self.queue.hand_out(connection, run_id, found.priority)

@@ -151,7 +151,7 @@ class Ledger:
             if not given.is_only_reading:
                 self.database.begin_writing(connection)
             running = self._running(connection, [ask.taking for ask in given.asks])
-            now = float(connection.scalar(sa.select(self.database.now)) or 0.0)
+            now = self.database.time(connection)
             uses = {one.of for one in uses_in(connection, now, given.tenants)}
             asked = {name for ask in given.asks for name in uses if ask.counts_for(name.limit)}
             for name in sorted(asked):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from explorer.fleet.database import FleetDatabase
-from explorer.fleet.limit_tables import HELD, LIMITS, RATES, SPENDING
+from explorer.fleet.limit_tables import HELD, LIMITS, RATES, SHARES, SPENDING
 from explorer.schema.errors import ConfigError
 
 NANO = 1_000_000_000
@@ -204,13 +204,13 @@ class SharedLimitBook:
     def uses(self, tenants: Collection[str] | None = None) -> list[LimitUse]:
         """Return the limits with what is used of each now; of tenants only these."""
         with self.database.transaction() as connection:
-            now = float(connection.scalar(sa.select(self.database.now)) or 0.0)
+            now = self.database.time(connection)
             return uses_in(connection, now, tenants)
 
     def rates(self) -> list[KeyRate]:
         """Return the rate of each key that has one, or that is throttled."""
         with self.database.transaction() as connection:
-            now = float(connection.scalar(sa.select(self.database.now)) or 0.0)
+            now = self.database.time(connection)
             rows = connection.execute(sa.select(RATES).order_by(RATES.c.key_id)).all()
         found = [
             KeyRate(row.key_id, row.requests, row.period_s, max(0.0, row.closed_until - now), row.closed_why)
@@ -235,3 +235,26 @@ def uses_in(connection: sa.Connection, now: float, tenants: Collection[str] | No
 
 def _is(table: sa.Table, name: LimitName) -> list[sa.ColumnElement[bool]]:
     return [table.c[column] == value for column, value in name._asdict().items()]
+
+
+def put_share(database: FleetDatabase, tenant: str, share: int) -> None:
+    """Set the share of a tenant; 1 is that of all others, and removes it.
+
+    Raises:
+        StorageError: The database does not answer.
+    """
+    with database.transaction() as connection:
+        connection.execute(sa.delete(SHARES).where(SHARES.c.tenant == tenant))
+        if share != 1:
+            connection.execute(sa.insert(SHARES).values(tenant=tenant, share=share))
+
+
+def shares_of(database: FleetDatabase) -> dict[str, int]:
+    """Return the tenants that have a share, with it.
+
+    Raises:
+        StorageError: The database does not answer.
+    """
+    chosen = sa.select(SHARES.c.tenant, SHARES.c.share).order_by(SHARES.c.tenant)
+    with database.transaction() as connection:
+        return {str(tenant): int(share) for tenant, share in connection.execute(chosen)}

@@ -33,7 +33,7 @@ def agree_on_workspace(database: FleetDatabase, workspace: Path) -> None:
     own = _id_of(workspace)
     with database.transaction() as connection:
         database.begin_writing(connection)
-        now = float(connection.scalar(sa.select(database.now)) or 0.0)
+        now = database.time(connection)
         connection.execute(database.insert_new(META, name=WORKSPACE, value=f"{own} {now}"))
         value = str(connection.scalar(sa.select(META.c.value).where(META.c.name == WORKSPACE).with_for_update()))
         found, _, since = value.partition(" ")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from explorer.fleet.database import META, RUNS
+from explorer.fleet.database import RUNS, FleetDatabase
 from explorer.fleet.leases import Leases, TakenRun
 from explorer.fleet.limit_tables import HELD, LIMITS, RATES, SHARES, SPENDING, TENANTS
 from explorer.fleet.limits import Scope, window_of
@@ -74,7 +74,7 @@ def take_next(leases: Leases, ticket: Ticket, keys: Mapping[str, Collection[str]
     database = leases.database
     with database.transaction() as connection:
         database.begin_writing(connection)
-        now = float(connection.scalar(sa.select(database.now)) or 0.0)
+        now = database.time(connection)
         run_id = None if _is_paused(connection) else _next(connection, held_back(connection, now, keys), now)
         if run_id is None:
             _keep(connection, ticket, now, leases.lease_s)
@@ -94,7 +94,7 @@ def has_waiting(leases: Leases) -> bool:
 def is_stalled(leases: Leases, keys: Mapping[str, Collection[str]]) -> bool:
     """Return whether no run is at work, and all that wait are held back by limits."""
     with leases.database.transaction() as connection:
-        now = float(connection.scalar(sa.select(leases.database.now)) or 0.0)
+        now = leases.database.time(connection)
         at_work = sa.select(RUNS.c.run_id).where(RUNS.c.state == QueueState.RUNNING).limit(1)
         if _is_paused(connection) or connection.scalar(at_work) is not None:
             return False
@@ -103,7 +103,7 @@ def is_stalled(leases: Leases, keys: Mapping[str, Collection[str]]) -> bool:
 
 
 def _is_paused(connection: sa.Connection) -> bool:
-    return connection.scalar(sa.select(META.c.value).where(META.c.name == PAUSED)) is not None
+    return FleetDatabase.fact(connection, PAUSED) is not None
 
 
 def _next(connection: sa.Connection, held: HeldBack, now: float) -> str | None:

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from loguru import logger
 from pydantic import ValidationError
 
-from explorer.fleet.database import ORDERS, RUNS, FleetDatabase
-from explorer.fleet.runs import FleetQueue, QueueState, Wanted
+from explorer.fleet.database import ORDERS, FleetDatabase
+from explorer.fleet.runs import FleetQueue, QueueState
 from explorer.journal.run_state import RunState
 from explorer.schema.errors import ConfigError
 from explorer.schema.messages import Frozen
@@ -44,17 +44,11 @@ def leave_decision(queue: FleetQueue, run_id: str, call: str, decision: PlanDeci
     """
     text = DecidedPlan(call=call, decision=decision).model_dump_json()
     order_id = f"{time.time_ns():020d}-{secrets.token_hex(3)}"
-    again = sa.update(RUNS).where(RUNS.c.run_id == run_id, RUNS.c.state == QueueState.UNDECIDED)
-    values = {"state": QueueState.WAITING, "wanted": Wanted.NOTHING, "deaths": 0, "ended_at": None, "reason": ""}
     queue.prepare()
     with queue.database.transaction() as connection:
-        back = again.values(**values, queued_at=queue.database.now).returning(RUNS.c.priority)
-        row = connection.execute(back).one_or_none()
-        if row is None:
+        if not queue.put_back(connection, run_id, [QueueState.UNDECIDED]):
             raise ConfigError("no plan of this run waits for a decision", hint=f"its state: explorer show {run_id}")
         connection.execute(sa.insert(ORDERS).values(order_id=order_id, run_id=run_id, kind=KIND, text=text))
-        workflow = queue.enqueue(connection, run_id, row.priority)
-        connection.execute(sa.update(RUNS).where(RUNS.c.run_id == run_id).values(workflow=workflow))
 
 
 def decision_for(database: FleetDatabase, run_id: str, run_state: RunState) -> PlanDecision | None:

@@ -1,9 +1,13 @@
 """How fast requests with one provider key may be sent over all workers, and until when none may.
 
+In the fleet's database, an id is in the place of a key.
+
 The times to send are given out in order, each so long after the one before that no period holds more than the rate
 allows (a generic cell rate algorithm without a burst). A worker asks for as many at once as it has requests waiting.
 """
 
+import hashlib
+import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +15,7 @@ import sqlalchemy as sa
 
 from explorer.fleet.database import FleetDatabase
 from explorer.fleet.limit_tables import RATES
+from explorer.llm.models import ModelSetup
 
 MAX_CLOSED_S = 3600.0
 """The longest time for which one answer of a provider holds all workers back."""
@@ -114,3 +119,30 @@ def key_states(connection: sa.Connection, now: float) -> dict[str, KeyState]:
         )
         for row in connection.execute(chosen)
     }
+
+
+ID_CHARS = 10
+
+
+@dataclass(frozen=True)
+class KeyIds:
+    """Makes the id of the key that a worker uses for a vendor's models.
+
+    It is the vendor's name and the beginning of a keyed hash: the same for all workers with the same key, and of no use
+    to anybody who reads the database. A vendor without a key has one for its server's address.
+    """
+
+    salt: str
+    """The fleet's secret for its hashes; all workers read the same one from the store."""
+    setup: ModelSetup
+
+    def vendor_of(self, prefix: str) -> str:
+        """Return the name of the vendor of a model's prefix."""
+        return self.setup.contact_of(prefix)
+
+    def id_of(self, prefix: str) -> str:
+        """Return the id of the key for models with a prefix."""
+        vendor = self.setup.vendor_of(prefix)
+        secret = (vendor.needed or vendor.server.url) if vendor is not None else ""
+        digest = hmac.new(self.salt.encode(), secret.encode(), hashlib.sha256).hexdigest()
+        return f"{self.vendor_of(prefix)}-{digest[:ID_CHARS]}"

@@ -1,4 +1,6 @@
-"""A copy of a run of the fleet on this machine, for commands that look at runs: made from the database, and refreshed.
+"""Runs of the fleet for commands that look at runs, on a machine where no worker may have them.
+
+A run is found in the database by its id; a copy of it is made on this machine, and refreshed.
 
 While the run is at work anywhere, the copy's lock is held, as that of a run at work here: so whatever looks at the
 folder sees that it is running. Orders that are left in the copy go to the database, and from there to the run's worker.
@@ -7,19 +9,23 @@ folder sees that it is running. Orders that are left in the copy go to the datab
 import fcntl
 import os
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy as sa
 from filelock import FileLock
 from loguru import logger
 
-from explorer.fleet.database import RUNS, FleetDatabase
+from explorer.fleet.database import BATCHES, RUNS, FleetDatabase
 from explorer.fleet.orders import leave_order
 from explorer.fleet.restore import Restorer, bring_up_to_date
 from explorer.fleet.run_record import RunRecord, RunRecords
+from explorer.fleet.store_choice import StoreKind, store_of
+from explorer.fleet.submission import may_name_run
 from explorer.journal.control import Inbox
-from explorer.schema.errors import NotFoundError, StorageError
+from explorer.schema.errors import ConfigError, NotFoundError, StorageError
 from explorer.workspace.access import ENGINE_FOLDER
 from explorer.workspace.safe_open import FILE_MODE, make_private_folder
 
@@ -124,3 +130,49 @@ class RunCopy:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+MAX_LISTED = 200
+"""The number of runs of a list, the newest: each one's journal is read for it."""
+
+
+@dataclass(frozen=True)
+class RunElsewhere:
+    """A run of the queue."""
+
+    run_id: str
+    state: str
+    worker: str
+    store: StoreKind
+
+
+def find_in_fleet(database: FleetDatabase, name: str) -> RunElsewhere | None:
+    """Return a run by its id or the beginning of it; None when the fleet has none.
+
+    Raises:
+        ConfigError: Several begin so.
+        StorageError: The database does not answer.
+    """
+    if not may_name_run(name):
+        return None
+    chosen = sa.select(RUNS.c.run_id, RUNS.c.state, RUNS.c.worker).order_by(RUNS.c.run_id).limit(2)
+    with database.transaction() as connection:
+        found = connection.execute(chosen.where(RUNS.c.run_id.startswith(name, autoescape=True))).all()
+    if not found:
+        return None
+    if len(found) > 1 and found[0].run_id != name:
+        raise ConfigError(f"{name!r} fits several runs of the fleet", hint="give more of the id: explorer queue --all")
+    return RunElsewhere(found[0].run_id, found[0].state, found[0].worker, store_of(database))
+
+
+def newest_on_record(database: FleetDatabase, limit: int = MAX_LISTED) -> Sequence[RunElsewhere]:
+    """Return the latest runs whose journals are in the database, oldest first.
+
+    Raises:
+        StorageError: The database does not answer.
+    """
+    is_begun = sa.exists().where(BATCHES.c.run_id == RUNS.c.run_id)
+    chosen = sa.select(RUNS.c.run_id, RUNS.c.state, RUNS.c.worker).where(is_begun)
+    with database.transaction() as connection:
+        found = connection.execute(chosen.order_by(RUNS.c.run_id.desc()).limit(limit)).all()
+    return [RunElsewhere(row.run_id, row.state, row.worker, StoreKind.DATABASE) for row in reversed(found)]

@@ -7,16 +7,15 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, EnqueueOptions, WorkflowSerializationFormat
+from dbos._serialization import DefaultSerializer
 
 from explorer.fleet.database import META, RUNS, WORKERS, FleetDatabase
-from explorer.fleet.inputs import check_inputs, keep_inputs
 from explorer.fleet.limit_tables import TENANTS
-from explorer.fleet.names import check_name, may_name_run
-from explorer.fleet.no_pickle import refuse_pickle
+from explorer.fleet.submission import check_inputs, check_name, keep_inputs, may_name_run
 from explorer.journal.listing import new_run_id
 from explorer.run.run import checked_question
 from explorer.schema.errors import ConfigError, NotFoundError
@@ -212,11 +211,16 @@ class FleetQueue:
             "workflow_id": workflow,
             "app_version": WORKFLOW_VERSION,
             "priority": priority,
-            # Not the default, pickle: who can write to the database must not run code on workers (`no_pickle.py`).
+            # Not the default, pickle: who can write to the database must not run code on workers (`refuse_pickle`).
             "serialization_type": WorkflowSerializationFormat.PORTABLE,
         }
         self._client.enqueue_in_transaction(connection, options, run_id)
         return workflow
+
+    def hand_out(self, connection: sa.Connection, run_id: str, priority: int) -> None:
+        """Hand a run that was handed out before to the queue again."""
+        workflow = self.enqueue(connection, run_id, priority)
+        connection.execute(sa.update(RUNS).where(RUNS.c.run_id == run_id).values(workflow=workflow))
 
     def drop(self, workflows: Sequence[str]) -> None:
         """Take what dead workers were handed out of the queue's list of work in progress."""
@@ -314,22 +318,7 @@ class FleetQueue:
         again = (QueueState.FAILED, QueueState.CANCELLED, QueueState.PARKED)
         self.prepare()
         with self.database.transaction() as connection:
-            row = connection.execute(
-                sa.update(RUNS)
-                .where(RUNS.c.run_id == run_id, RUNS.c.state.in_(again))
-                .values(
-                    state=QueueState.WAITING,
-                    wanted=Wanted.NOTHING,
-                    deaths=0,
-                    queued_at=self.database.now,
-                    ended_at=None,
-                    reason="",
-                )
-                .returning(RUNS.c.priority)
-            ).one_or_none()
-            if row is not None:
-                workflow = self.enqueue(connection, run_id, row.priority)
-                connection.execute(sa.update(RUNS).where(RUNS.c.run_id == run_id).values(workflow=workflow))
+            if self.put_back(connection, run_id, again):
                 return
         state = self.run(run_id).state
         raise ConfigError(
@@ -338,6 +327,15 @@ class FleetQueue:
             if state is QueueState.UNDECIDED
             else "failed, cancelled and parked runs can be tried again",
         )
+
+    def put_back(self, connection: sa.Connection, run_id: str, states: Collection[QueueState]) -> bool:
+        """Let a run wait again, as if nothing had ended it; return whether it was in one of these states."""
+        again = sa.update(RUNS).where(RUNS.c.run_id == run_id, RUNS.c.state.in_(states)).returning(RUNS.c.priority)
+        values = {"state": QueueState.WAITING, "wanted": Wanted.NOTHING, "deaths": 0, "ended_at": None, "reason": ""}
+        row = connection.execute(again.values(**values, queued_at=self.database.now)).one_or_none()
+        if row is not None:
+            self.hand_out(connection, run_id, row.priority)
+        return row is not None
 
     def pause(self, *, is_paused: bool) -> None:
         """Let workers take no further run, or let them again; runs at work go on."""
@@ -350,7 +348,7 @@ class FleetQueue:
     def is_paused(self) -> bool:
         """Whether workers take no further run."""
         with self.database.transaction() as connection:
-            return connection.scalar(sa.select(META.c.value).where(META.c.name == PAUSED)) is not None
+            return self.database.fact(connection, PAUSED) is not None
 
     def stop_all(self) -> int:
         """Stop all runs at work, and take no further one; return how many are stopped.
@@ -365,7 +363,7 @@ class FleetQueue:
     def now(self) -> float:
         """Return the time by the database's clock, in seconds since 1970."""
         with self.database.transaction() as connection:
-            return float(connection.scalar(sa.select(self.database.now)) or 0.0)
+            return self.database.time(connection)
 
     def throughput(self) -> dict[str, float]:
         """Return how many runs wait and are at work, and how many ended in the last hour, with their cost."""
@@ -407,3 +405,16 @@ def _queued(row: sa.Row[Any]) -> QueuedRun:
     values: dict[str, Any] = {one.name: getattr(row, one.name) for one in fields(QueuedRun)}
     values |= {"settings": json.loads(values["settings"]), "state": QueueState(values["state"])}
     return QueuedRun(**values)
+
+
+def refuse_pickle() -> None:
+    """Make the library refuse pickled data in this process.
+
+    Each row of the database says in which form it is written, and the library obeys, whatever form was asked for. What
+    explorer writes there is JSON. The library has no setting for it, so its reader is replaced.
+    """
+    DefaultSerializer.deserialize = _refused
+
+
+def _refused(cls: DefaultSerializer, serialized_data: str) -> NoReturn:  # noqa: ARG001 - the library's name
+    raise ValueError(f"{len(serialized_data)} characters in the queue's database are code, which is not run")

@@ -29,7 +29,7 @@ def store_of(database: FleetDatabase) -> StoreKind:
         ConfigError: It has one that is not known here.
     """
     with database.transaction() as connection:
-        return _known(connection.scalar(sa.select(META.c.value).where(META.c.name == STORE)) or StoreKind.LOCAL)
+        return _known(database.fact(connection, STORE) or StoreKind.LOCAL)
 
 
 def agree_on_store(database: FleetDatabase, wanted: str, key: UserKey) -> StoreKind:
@@ -49,7 +49,7 @@ def agree_on_store(database: FleetDatabase, wanted: str, key: UserKey) -> StoreK
             # Before the first run is at work, nothing is anywhere yet.
             connection.execute(sa.delete(META).where(META.c.name == STORE, ~is_used))
         connection.execute(database.insert_new(META, name=STORE, value=wanted or StoreKind.LOCAL))
-        found = _known(connection.scalar(sa.select(META.c.value).where(META.c.name == STORE)) or "")
+        found = _known(database.fact(connection, STORE) or "")
         if wanted and found != wanted:
             raise ConfigError(
                 f"this fleet's runs are in the store {found!s}, and this worker is set to use {wanted}",
@@ -74,7 +74,7 @@ def _check_key(database: FleetDatabase, connection: sa.Connection, key: UserKey)
         raise ConfigError(f"nothing proves that the fleet's runs are yours: there is no key ({key.problem})")
     mark = key.mark(KEY_PURPOSE, b"")
     connection.execute(database.insert_new(META, name=KEY, value=mark))
-    if connection.scalar(sa.select(META.c.value).where(META.c.name == KEY)) != mark:
+    if database.fact(connection, KEY) != mark:
         raise ConfigError(
             "this machine has another user key than the fleet: runs of the others would lose their rights here",
             hint="copy the file `key` from the state folder of a machine of the fleet: ~/.local/state/explorer/key",

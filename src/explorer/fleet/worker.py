@@ -19,9 +19,9 @@ from explorer.fleet.leases import NO_LONGER_OURS, Ending, Leases, TakenRun
 from explorer.fleet.orders import deliver_orders
 from explorer.fleet.own_disk import OwnDisk
 from explorer.fleet.picking import Ticket, has_waiting
+from explorer.fleet.run_limits import WorkerLimits
 from explorer.fleet.runs import QUEUE, WORKFLOW, WORKFLOW_VERSION, FleetQueue, QueueState, Wanted
 from explorer.fleet.stores import RunStore, Stores
-from explorer.fleet.worker_limits import WorkerLimits
 from explorer.journal.listing import is_running
 from explorer.llm.clients import RetrySettings
 from explorer.run.run import StopSignal

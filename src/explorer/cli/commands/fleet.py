@@ -48,7 +48,7 @@ def submit(*question: str, options: SubmitOptions = SUBMIT) -> int:
     from explorer.cli.launch import input_files
     from explorer.documents.corpus.reading import read_inputs
     from explorer.fleet.runs import NewRun
-    from explorer.fleet.submitted import submitted
+    from explorer.fleet.submission import submitted
 
     if options.corpus is not None:
         hint = "let the workers have it: explorer worker --corpus DIR; or submit files: --file PATH"

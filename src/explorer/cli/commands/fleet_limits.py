@@ -37,8 +37,7 @@ def limit(*, options: LimitOptions = LIMIT) -> int:
     Example: `explorer fleet limit --tenant research --share 3`
     """
     from explorer.cli.screens.shared_limits import rate_words, share_words
-    from explorer.fleet.limits import LimitName, SharedLimitBook, Unit
-    from explorer.fleet.tenant_shares import put_share, shares_of
+    from explorer.fleet.limits import LimitName, SharedLimitBook, Unit, put_share, shares_of
 
     settings = configured(options, changes_runs).settings
     amounts = _amounts(options)
@@ -63,7 +62,7 @@ def limit(*, options: LimitOptions = LIMIT) -> int:
 
 
 def _check(options: LimitOptions) -> None:
-    from explorer.fleet.names import check_name
+    from explorer.fleet.submission import check_name
 
     if options.per not in PERIODS:
         raise ConfigError(f"--per {options.per[:40]!r} is not allowed", hint=f"give one of {', '.join(PERIODS)}")
@@ -110,7 +109,7 @@ def _rate(raw: str) -> tuple[int | None, float | None]:
 
 def _key_id(given: str, settings: Settings, salt: str) -> str:
     """Return the id of a key: of the one that this machine has for a vendor, or as it was given."""
-    from explorer.fleet.key_ids import KeyIds
+    from explorer.fleet.rates import KeyIds
 
     if KEY_ID.fullmatch(given):
         return given

@@ -9,12 +9,12 @@ pytest.importorskip("dbos", reason="the extra fleet is not installed")
 import sqlalchemy as sa
 
 from command import explorer_here
-from explorer.fleet import inputs
+from explorer.fleet import submission
 from explorer.fleet.database import INPUTS
 from explorer.fleet.exploration import Exploration, WorkerPlan, explore
-from explorer.fleet.inputs import inputs_of
 from explorer.fleet.leases import Ending
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
+from explorer.fleet.submission import inputs_of
 from explorer.run.run import RunHooks
 from explorer.schema.errors import ConfigError
 from explorer.schema.settings import Settings
@@ -56,7 +56,7 @@ def test_a_run_that_failed_keeps_its_files(queue: FleetQueue) -> None:
 
 def test_too_much_is_refused_before_anything_is_submitted(queue: FleetQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     """By number and by size."""
-    monkeypatch.setattr(inputs, "MAX_BYTES", 10)
+    monkeypatch.setattr(submission, "MAX_BYTES", 10)
     for files in ({f"{number}.md": b"" for number in range(21)}, {"a.md": b"a" * 6, "b.md": b"b" * 6}):
         with pytest.raises(ConfigError, match=r"files"):
             queue.submit(NewRun("What did it cost?", {}, files=files))
@@ -76,7 +76,7 @@ def test_a_name_that_others_wrote_is_no_path(queue: FleetQueue, name: str) -> No
 def test_more_than_is_taken_is_not_read_from_the_database(queue: FleetQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that others wrote fills no worker's memory."""
     run_id, _new = queue.submit(NewRun("What did it cost?", {}, files={"a.md": b"a" * 12}))
-    monkeypatch.setattr(inputs, "MAX_BYTES", 10)
+    monkeypatch.setattr(submission, "MAX_BYTES", 10)
     with pytest.raises(ConfigError, match="12 bytes"):
         inputs_of(queue.database, run_id)
 
