@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from explorer.journal.listing import read_records
-from explorer.server.gantt import MAX_BARS, Bar, gantt_of, longest_bars
 from explorer.server.lookups import claims_with, counts_of
+from explorer.server.pages.timeline import MAX_BARS, Bar, gantt_of, longest_bars
 from explorer.server.site import WebSite
 from made_runs import A, B, make_run, page, two_runs
 from server.site_stage import active_parts, browsing, plain

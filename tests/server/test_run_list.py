@@ -10,8 +10,7 @@ import pytest
 from explorer.journal.listing import JournalTail, overview
 from explorer.reports.earlier import PastRun
 from explorer.server import overviews
-from explorer.server.overviews import Overviews
-from explorer.server.searched_texts import SearchedTexts
+from explorer.server.overviews import Overviews, SearchedTexts
 from made_runs import A, B, two_runs
 from server.site_stage import Browser, GatedClient, browsing
 from server.test_live import SentEvent, events_of

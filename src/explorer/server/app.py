@@ -1,7 +1,13 @@
 """The application: pages, their JSON twins, static files, errors as pages, and who may ask for any of it."""
 
-from collections.abc import AsyncGenerator
+import ast
+import inspect
+import sys
+import typing
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import is_dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from explorer.observe.command_result import described
@@ -25,7 +32,6 @@ from explorer.schema.errors import (
 )
 from explorer.schema.version import __version__
 from explorer.server.fleet_status import AskFleet, CopyOf, DecideElsewhere
-from explorer.server.json_notes import add_notes
 from explorer.server.pages import JSON_PAGES, PAGES
 from explorer.server.security import API, RequestGuard, ServerAccess
 from explorer.server.site import WebSite
@@ -111,3 +117,66 @@ def _explained(error: Exception) -> tuple[int, ExplorerError]:
     if status == 404:  # noqa: PLR2004 - the number is its name
         return status, NotFoundError("there is no such page", hint="all runs are on the first page: /")
     return status, ConfigError(str(getattr(error, "detail", "it did not work")), hint="go back, and correct it")
+
+
+Modules = dict[str, dict[str, ast.ClassDef]]
+"""The classes at the top of each module that has been looked into."""
+
+
+def add_notes(document: dict[str, Any], answers: Iterable[type]) -> None:
+    """Add the note of each field that has one to a document, for all types that these answers are made of.
+
+    Pydantic would read the notes of each class when it is imported; here they are read when the document is asked for.
+    """
+    schemas: dict[str, Any] = document["components"]["schemas"]
+    modules: Modules = {}
+    for kind in _reached(answers):
+        for name, note in _notes(kind, modules).items():
+            field = schemas.get(kind.__name__, {}).get("properties", {}).get(name)
+            if field is not None:
+                field.setdefault("description", note)
+
+
+def _reached(answers: Iterable[type]) -> set[type]:
+    """Return the records among types, and those that their fields are made of."""
+    found, open_ones = set[type](), list[type](answers)
+    while open_ones:
+        kind = open_ones.pop()
+        if kind not in found:
+            found.add(kind)
+            for hint in typing.get_type_hints(kind).values():
+                open_ones += _records_in(hint)
+    return found
+
+
+def _records_in(hint: object) -> Iterator[type]:
+    if isinstance(hint, type) and (is_dataclass(hint) or issubclass(hint, BaseModel)):
+        yield hint
+    for part in typing.get_args(hint):
+        yield from _records_in(part)
+
+
+def _notes(kind: type, modules: Modules) -> dict[str, str]:
+    """Return the note under each field of a class, and of those that it derives from."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if base.__module__.startswith("explorer."):
+            if base.__module__ not in modules:
+                modules[base.__module__] = _classes(base.__module__)
+            found |= dict(_written(modules[base.__module__][base.__name__]))
+    return found
+
+
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    """Return the classes at the top of a module: its source is parsed once, and not once for each class."""
+    body = ast.parse(inspect.getsource(sys.modules[module])).body
+    return {node.name: node for node in body if isinstance(node, ast.ClassDef)}
+
+
+def _written(body: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, note in pairwise(body.body):
+        match field, note:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, inspect.cleandoc(text)
+            case _:
+                pass

@@ -67,6 +67,13 @@ class Lookups:
             self._known.popitem(last=False)
         return known[1]
 
+    async def evidence_of(self, folder: Path) -> Evidence:
+        """Return the evidence of a run's report; none where there is no report yet."""
+        try:
+            return (await self.of(folder)).evidence
+        except NotFoundError:
+            return Evidence()
+
 
 def claims_with(evidence: Evidence, wanted: str) -> list[Claim]:
     """Return the sentences with a verdict, `not_supported` for all faults, `uncited`; all of them for an empty name."""

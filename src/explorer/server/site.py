@@ -17,11 +17,10 @@ from explorer.schema.errors import ConfigError, NotFoundError, StorageError, Too
 from explorer.schema.limits import DEFAULT_COST_USD
 from explorer.schema.version import __version__
 from explorer.server.feeds import RunFeed, RunFeeds
-from explorer.server.fleet_status import AskFleet, CopyOf, DecideElsewhere
+from explorer.server.fleet_status import AskFleet, CopyOf, DecideElsewhere, FleetStatus
+from explorer.server.live import KeptLists
 from explorer.server.lookups import Lookups
-from explorer.server.overviews import Overviews
-from explorer.server.run_list import KeptLists
-from explorer.server.searched_texts import SearchedTexts
+from explorer.server.overviews import Overviews, SearchedTexts
 from explorer.text.sanitize import Redactor
 
 PACKAGE = "explorer.server"
@@ -135,6 +134,18 @@ class WebSite:
                 hint="fork it, to ask it further in a new run",
             )
         return folder
+
+    async def fleet_status(self) -> FleetStatus:
+        """Return the state of the fleet, as its database has it.
+
+        Raises:
+            NotFoundError: There is no fleet.
+        """
+        if self.fleet is None:
+            raise NotFoundError(
+                "there is no fleet in this workspace", hint='begin one: explorer submit "your question"'
+            )
+        return await asyncio.to_thread(self.fleet)
 
     def clean(self, value: Any) -> Any:  # noqa: ANN401 - whatever JSON can be
         """Return a JSON value without any key, in names of fields and in texts."""

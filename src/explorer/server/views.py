@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from explorer.journal.listing import DAMAGED, RUNNING, UNFINISHED, WAITING
-from explorer.observe.formatting import cost, counted, duration, one_line, tokens
+from explorer.observe.formatting import MAX_SHOWN_CHARS, cost, counted, duration, exact, one_line, tokens
 from explorer.observe.run_view import WORKING, AgentView, RunView, outage_words
+from explorer.schema.approvals import ApprovalRequest
 from explorer.server.feeds import AgentTally, RunFeed, SeenRun
 
 TASK_CHARS = 160
@@ -214,3 +215,34 @@ def row_of(run: SeenRun, agent: AgentView, now: datetime, level: int) -> AgentRo
 def element_of(agent: str) -> str:
     """Return an agent's id as the id of an element: ids of a journal may have any characters."""
     return "agent-" + "".join(one if one.isascii() and one.isalnum() else f"_{ord(one):x}_" for one in agent)
+
+
+@dataclass(frozen=True)
+class AskedCall:
+    """What somebody decides about."""
+
+    call: str
+    """The call's key."""
+    agent: str
+    tool: str
+    rule: str
+    """The rule that asks."""
+    arguments: tuple[tuple[str, str], ...]
+    """Each argument by its name; characters that cannot be seen are escapes."""
+
+
+def asked_of(request: ApprovalRequest | None) -> AskedCall | None:
+    """Return what is shown of a request."""
+    if request is None:
+        return None
+    arguments = tuple(
+        (name, _cut(exact(value if isinstance(value, str) else repr(value))))
+        for name, value in request.arguments.items()
+    )
+    return AskedCall(request.call, request.agent, request.tool, exact(request.rule), arguments)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_SHOWN_CHARS:
+        return text
+    return f"{text[:MAX_SHOWN_CHARS]}\n... {len(text) - MAX_SHOWN_CHARS:,} more characters, which are not shown"

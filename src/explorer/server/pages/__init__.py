@@ -9,13 +9,12 @@ from explorer.server.pages import (
     compare,
     evidence,
     files,
-    fleet,
     run,
     runs,
     timeline,
 )
 
-HTML_PAGES = tuple(one.router for one in (runs, run, timeline, evidence, files, compare, fleet, actions))
+HTML_PAGES = tuple(one.router for one in (runs, run, timeline, evidence, files, compare, actions))
 JSON_PAGES = tuple(one.router for one in (api, api_events, api_evidence, api_orders))
 PAGES = (*HTML_PAGES, *JSON_PAGES)
 """All of them, in the order in which they are asked."""

@@ -92,9 +92,7 @@ async def start_run(site: OfSite, order: StartOrder, response: Response) -> Orde
 @router.get("/fleet", summary="Show the fleet")
 async def show_fleet(site: OfSite) -> FleetStatus:
     """Return the fleet whose database the settings name: its workers, its queue, and how many runs ended lately."""
-    if site.fleet is None:
-        raise NotFoundError("there is no fleet in this workspace", hint='begin one: explorer submit "your question"')
-    return await asyncio.to_thread(site.fleet)
+    return await site.fleet_status()
 
 
 @router.get("/runs/{run_id}", summary="Show a run")

@@ -5,14 +5,13 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import Header, Query, Response
-from fastapi.responses import StreamingResponse
 
 from explorer.journal.listing import RUNNING
 from explorer.schema.events import JournalRecord
 from explorer.server.feeds import RunFeed, record_number
 from explorer.server.json_models import EventsAnswer
 from explorer.server.json_routes import json_line, json_router
-from explorer.server.live import KEEP_ALIVE_S, LIVE
+from explorer.server.live import KEEP_ALIVE_S, LIVE, event_stream
 from explorer.server.site import OfSite, WebSite
 
 MAX_RECORDS = 1_000
@@ -53,8 +52,7 @@ async def show_events(  # noqa: PLR0913, PLR0917 - the parameters of a request
     if not follow and _is_over(feed, seen):
         # A browser connects again whenever a stream ends, unless it is answered so.
         return Response(status_code=NO_MORE)
-    events = _events(site, feed, seen, follows=follow)
-    return StreamingResponse(events, media_type=LIVE, headers={"x-accel-buffering": "no"})
+    return event_stream(_events(site, feed, seen, follows=follow))
 
 
 async def _page(site: WebSite, feed: RunFeed, after: int, limit: int) -> EventsAnswer:

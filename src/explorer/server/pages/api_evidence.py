@@ -9,10 +9,8 @@ from typing import Annotated, Any, cast
 from fastapi import Query
 
 from explorer.observe.timeline import critical_path, timeline_of
-from explorer.reports.evidence import Evidence
-from explorer.schema.errors import NotFoundError
 from explorer.schema.events import JournalRecord
-from explorer.server.json_evidence import (
+from explorer.server.json_models import (
     AgentTimeline,
     ClaimFilter,
     ClaimsAnswer,
@@ -31,7 +29,7 @@ from explorer.server.lookups import claims_with, counts_of, source_page
 from explorer.server.pages.api import AtRecord
 from explorer.server.pages.compare import comparison_of
 from explorer.server.pages.files import content_of, origins_of
-from explorer.server.site import OfSite, WebSite
+from explorer.server.site import OfSite
 from explorer.text.frontmatter import read_frontmatter
 from explorer.workspace.tree import HEAD_BYTES, kind_of
 from explorer.workspace.workspace import Workspace
@@ -91,7 +89,7 @@ async def list_claims(
 async def list_sources(run_id: str, site: OfSite) -> SourcesAnswer:
     """Return the sources that the run stored, and how many sentences of the report cite each."""
     feed = await site.feed(run_id)
-    evidence = await _evidence_of(site, run_id)
+    evidence = await site.lookups.evidence_of(feed.folder)
     cited = Counter(name for claim in evidence.claims for name in claim.ids)
     sources = feed.run.view.sources.values()
     return SourcesAnswer(
@@ -104,7 +102,9 @@ async def list_sources(run_id: str, site: OfSite) -> SourcesAnswer:
 async def show_source(run_id: str, source_id: str, site: OfSite) -> SourceAnswer:
     """Return a source with its whole stored text, and the sentences of the report that cite it."""
     feed = await site.feed(run_id)
-    found = await asyncio.to_thread(source_page, feed.folder, source_id, await _evidence_of(site, run_id), None)
+    found = await asyncio.to_thread(
+        source_page, feed.folder, source_id, await site.lookups.evidence_of(feed.folder), None
+    )
     return SourceAnswer(
         run_id=feed.folder.name,
         source=found.source,
@@ -112,15 +112,6 @@ async def show_source(run_id: str, source_id: str, site: OfSite) -> SourceAnswer
         problem=found.problem,
         claims=tuple(claim for _, claim in found.claims),
     )
-
-
-async def _evidence_of(site: WebSite, run_id: str) -> Evidence:
-    """Return the evidence of a run's report; none where there is no report yet."""
-    folder = await site.shown_folder(run_id)
-    try:
-        return (await site.lookups.of(folder)).evidence
-    except NotFoundError:
-        return Evidence()
 
 
 @router.get("/runs/{run_id}/files", summary="List files")

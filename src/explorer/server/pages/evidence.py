@@ -102,10 +102,7 @@ async def show_source(
 ) -> HTMLResponse:
     """Show the stored text of a source, with the words marked for which it is cited."""
     feed = await site.feed(run_id)
-    try:
-        evidence = (await site.lookups.of(feed.folder)).evidence
-    except NotFoundError:
-        evidence = Evidence()
+    evidence = await site.lookups.evidence_of(feed.folder)
     found = await asyncio.to_thread(source_page, feed.folder, source_id, evidence, claim)
     return site.page("source.html", run_id=feed.folder.name, head=head_of(feed), found=found, words=FILTER_WORDS)
 

@@ -16,13 +16,12 @@ from explorer.run.fork import rebuilt_files
 from explorer.run.report_document import document_of
 from explorer.schema.errors import NotFoundError
 from explorer.schema.events import JournalRecord
-from explorer.server.asked import asked_of
 from explorer.server.feeds import AGENT, CALL, FILES, HEAD, PLAN, REPORT_PART, TREE, Moment, RunFeed, SeenRun
-from explorer.server.live import KEEP_ALIVE_S, LIVE, event, replacing
+from explorer.server.live import KEEP_ALIVE_S, event, event_stream, replacing
 from explorer.server.markdown import markdown_html, report_html
 from explorer.server.site import OfSite, WebSite
 from explorer.server.turns import turns_of
-from explorer.server.views import ENDED, head_of, head_then, level_of, row_of, tree_of
+from explorer.server.views import ENDED, asked_of, head_of, head_then, level_of, row_of, tree_of
 from explorer.text.rendering import without_marks
 from explorer.workspace.access import REPORT
 from explorer.workspace.workspace import report_text
@@ -131,7 +130,7 @@ async def follow_run(
                 yield event(seen, html)
                 await asyncio.sleep(AT_MOST_EVERY_S)
 
-    return StreamingResponse(events(), media_type=LIVE, headers={"x-accel-buffering": "no"})
+    return event_stream(events())
 
 
 def _changes(site: WebSite, feed: RunFeed, seen: Moment) -> tuple[Moment, str]:

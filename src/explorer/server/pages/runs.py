@@ -1,4 +1,4 @@
-"""The first page: ask a question, and all runs of the workspace, which is kept up to date while it is open."""
+"""Pages of many runs: the first page, which is kept up to date while it is open, and the fleet."""
 
 import asyncio
 import os
@@ -16,8 +16,7 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 from explorer.journal.listing import RunOverview
 from explorer.reports.earlier import search
 from explorer.schema.errors import ConfigError, ToolError
-from explorer.server.live import KEEP_ALIVE_S, LIVE, event, replacing
-from explorer.server.run_list import LOOK_EVERY_S
+from explorer.server.live import KEEP_ALIVE_S, LOOK_EVERY_S, event, event_stream, replacing
 from explorer.server.site import OfSite, WebSite
 from explorer.server.views import STATUS_WORDS
 
@@ -85,7 +84,7 @@ async def follow_runs(
                 yield ": still here\n\n"
             await site.feeds.closes_within(LOOK_EVERY_S)
 
-    return StreamingResponse(events(), media_type=LIVE, headers={"x-accel-buffering": "no"})
+    return event_stream(events())
 
 
 def _list(site: WebSite, lines: Sequence[RunLine], query: str, status: str, show: int) -> str:
@@ -154,3 +153,9 @@ def passages_of(site: WebSite, query: str) -> list[RunPassage]:
     except ToolError as error:
         raise ConfigError(error.message) from error
     return [RunPassage(hit.found.origin, hit.found.day, hit.found.path, hit.line, hit.snippet) for hit in found.hits]
+
+
+@router.get("/fleet")
+async def show_fleet(site: OfSite) -> HTMLResponse:
+    """Show the fleet whose database the settings name: its workers with their leases, its queue, and what ended."""
+    return site.page("fleet.html", fleet=await site.fleet_status())
