@@ -21,9 +21,10 @@ from explorer.agents.run_rules import Model
 from explorer.journal.journal import Journal, JournalStore, NoStore
 from explorer.journal.run_state import RunState
 from explorer.llm.retry import OnFailure, WaitLimits
+from explorer.run.hooks import RunHooks
 from explorer.run.resources import RunResources, open_resources
-from explorer.run.run import RunHooks, start
-from explorer.run.run_journal import SessionRecords
+from explorer.run.run import start
+from explorer.run.run_journal import RunJournal, SessionRecords
 from explorer.run.session import RunSession
 from explorer.schema.events import (
     JOURNAL_VERSION,
@@ -225,6 +226,23 @@ class WholeHistory(RunResources):
         return replace(super().model_of(role, on_failure, waits), context_policy=ContextPolicy(None))
 
 
+class Unwritten(RunJournal):
+    """A run's records that are in no file: the state that they add up to, and nothing else."""
+
+    def __init__(self, records: SessionRecords, observe: Callable[[JournalRecord], None]) -> None:
+        self.records, self.run_state = records, RunState()
+        self._observe, self._count = observe, 0
+
+    async def record(self, event: AnyEvent) -> None:
+        """Apply an event to the state."""
+        self._count += 1
+        kept = JournalRecord(v=JOURNAL_VERSION, seq=self._count, at=_now(), event=event)
+        self.records.see(kept)
+        self._observe(kept)
+        await asyncio.sleep(0)
+        self.run_state.apply(kept.event)
+
+
 async def _lived(
     question: str, settings: Settings, observe: Callable[[JournalRecord], None], variant: Variant
 ) -> Status:
@@ -234,26 +252,18 @@ async def _lived(
     (folder / "inputs").mkdir()
     for one in settings.files:
         (folder / "inputs" / one.name).write_bytes(one.read_bytes())
-    run_state, records, count = RunState(), SessionRecords(), 0
-    has_journal = variant is not Variant.NO_JOURNAL
-    journal = Journal.open(folder / ".explorer", _now, [records.see, observe]) if has_journal else None
-
-    async def record(event: AnyEvent) -> None:
-        nonlocal count
-        count += 1
-        if journal is not None:
-            kept = await journal.append(event)
-        else:
-            kept = JournalRecord(v=JOURNAL_VERSION, seq=count, at=_now(), event=event)
-            records.see(kept)
-            observe(kept)
-            await asyncio.sleep(0)
-        run_state.apply(kept.event)
-
+    records, journal = SessionRecords(), None
+    if variant is Variant.NO_JOURNAL:
+        opened_journal: RunJournal = Unwritten(records, observe)
+    else:
+        journal = Journal.open(folder / ".explorer", _now, [records.see, observe])
+        opened_journal = RunJournal(journal, folder, records, lambda _records: None)
     async with open_resources(settings, TOOLS) as opened:
         resources = WholeHistory(**vars(opened)) if variant is Variant.NO_COMPACTION else opened
-        await record(RunStarted(run_id=RUN, question=question, engine="bench", settings=settings.public()))
-        life = RunSession(Workspace(folder), settings, _now, time.monotonic, run_state, record, records)
+        await opened_journal.record(
+            RunStarted(run_id=RUN, question=question, engine="bench", settings=settings.public())
+        )
+        life = RunSession(Workspace(folder), settings, opened_journal, RunHooks(now=_now))
         conclusion = await life.work(resources, Budget(settings.limits, time.monotonic), "")
     if journal is not None:
         journal.close()

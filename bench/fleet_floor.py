@@ -27,7 +27,7 @@ from explorer.fleet.exploration import WorkerPlan
 from explorer.fleet.runs import FleetQueue, NewRun
 from explorer.fleet.stores import StoreKind
 from explorer.fleet.worker import POLL_S, Worker
-from explorer.run.run import RunHooks
+from explorer.run.hooks import RunHooks
 from explorer.testing import ScriptedClient, says
 
 BARE = "bare"

@@ -18,7 +18,8 @@ from scenarios import JsonObject, prose
 from wires import ANTHROPIC, OPENAI
 
 from explorer.journal.codec import encode_all
-from explorer.run.run import RunHooks, resume
+from explorer.run.hooks import RunHooks
+from explorer.run.run import resume
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import (
     JOURNAL_VERSION,

@@ -16,7 +16,8 @@ from explorer.schema.version import __version__
 
 if TYPE_CHECKING:
     from explorer.api import Agent, Run, explore, explore_sync, fork, load_settings, open_run, resume
-    from explorer.run.run import RunHooks, RunResult, StopSignal
+    from explorer.run.hooks import RunHooks, StopSignal
+    from explorer.run.run import RunResult
     from explorer.schema.approvals import Approval, ApprovalRequest
     from explorer.schema.errors import (
         ConfigError,
@@ -50,7 +51,8 @@ _PLACES = {
         "open_run",
         "resume",
     ),
-    "explorer.run.run": ("RunHooks", "RunResult", "StopSignal"),
+    "explorer.run.hooks": ("RunHooks", "StopSignal"),
+    "explorer.run.run": ("RunResult",),
     "explorer.schema.approvals": ("Approval", "ApprovalRequest"),
     "explorer.schema.errors": (
         "ConfigError",

@@ -19,7 +19,8 @@ from explorer.journal.listing import find_run, free_run_id, read_records
 from explorer.journal.run_state import RunState
 from explorer.run.extensions import installed_extensions
 from explorer.run.fork import fork as fork_folder
-from explorer.run.run import RunHooks, RunResult, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import RunResult, start
 from explorer.run.run import resume as resume_folder
 from explorer.run.run_journal import stored_answer
 from explorer.schema.approvals import Approve

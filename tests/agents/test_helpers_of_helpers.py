@@ -7,7 +7,8 @@ import pytest
 
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
-from explorer.run.run import RunHooks, RunResult, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import RunResult, start
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import AgentStarted, RoleLoaded, ToolFinished
 from explorer.schema.messages import Turn

@@ -23,8 +23,9 @@ from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.run.archive import move_in, pack, unpacked
 from explorer.run.fork import fork
+from explorer.run.hooks import RunHooks
 from explorer.run.resumed_settings import as_started
-from explorer.run.run import RunHooks, resume
+from explorer.run.run import resume
 from explorer.schema.errors import ExplorerError
 from explorer.schema.events import (
     AgentStarted,

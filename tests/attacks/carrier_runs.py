@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from attacks.obedient import Call
-from explorer.run.run import RunHooks, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import start
 from explorer.schema.messages import Request, Results, Turn, UserText
 from explorer.schema.settings import Limits, Secrets, Services, Settings
 from explorer.schema.tool import Tool

@@ -15,7 +15,8 @@ from typing import Any
 from attacks.attack import Attack
 from attacks.carried_runs import own_roles, told_apart, touching
 from explorer.network.guard import Guard
-from explorer.run.run import RunHooks, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import start
 from explorer.schema.events import SourceRecorded
 from explorer.schema.messages import Request, Turn
 from explorer.schema.services import Services

@@ -12,7 +12,8 @@ from attacks.test_obedient import Interrupted
 from attacks.world import NO_SHELL, World, call, denied, events, helping, html_page, leading, world
 from command import environment
 from explorer.cli.settings.user_folders import state_folder
-from explorer.run.run import RunHooks, resume
+from explorer.run.hooks import RunHooks
+from explorer.run.run import resume
 from explorer.schema.errors import ModelError
 from explorer.schema.events import SandboxChosen, Status
 from model_servers import Asked, OpenAIServer, Reply

@@ -34,7 +34,8 @@ from attacks.world import (
 )
 from command import environment
 from explorer.cli.commands.run_check import check_run
-from explorer.run.run import RunHooks, RunResult, resume
+from explorer.run.hooks import RunHooks
+from explorer.run.run import RunResult, resume
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import RunFinished, SandboxChosen, Status
 from explorer.schema.messages import Request, Turn

@@ -9,7 +9,8 @@ from attacks.carriers import DISGUISES
 from attacks.obedient import Call, ObedientClient
 from attacks.test_obedient import Interrupted
 from attacks.world import NO_SHELL, OTHER_RUN, call, events, helping, hits, html_page, leading, news, world
-from explorer.run.run import RunHooks, resume
+from explorer.run.hooks import RunHooks
+from explorer.run.run import resume
 from explorer.schema.errors import ModelError
 from explorer.schema.events import RoleLoaded, ToolFinished
 from explorer.text.sanitize import visible

@@ -20,7 +20,8 @@ from attacks.obedient import Call, ObedientClient, Plan
 from explorer.agents.roles import load_role
 from explorer.journal.journal import Journal
 from explorer.journal.listing import read_records
-from explorer.run.run import RunHooks, RunResult, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import RunResult, start
 from explorer.schema.events import AgentStarted, AnyEvent, RunStarted, ToolFinished, ToolStarted
 from explorer.schema.messages import JsonObject
 from explorer.schema.settings import Limits, Secrets, Services, Settings

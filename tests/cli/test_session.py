@@ -15,7 +15,8 @@ from explorer.cli.screens.screen import Quiet
 from explorer.cli.session import Session, SessionEnd
 from explorer.cli.settings.options import OutputFormat, RunOptions
 from explorer.observe.command_result import CommandResult, exit_code
-from explorer.run.run import RunHooks, RunResult
+from explorer.run.hooks import RunHooks
+from explorer.run.run import RunResult
 from explorer.schema.errors import ModelError, ModelFault, RunLockedError, StorageError
 from explorer.schema.events import JournalRecord, Status
 from explorer.schema.messages import Usage

@@ -25,7 +25,8 @@ from explorer.cli.session import Session
 from explorer.journal import journal
 from explorer.journal.crash_points import crash_at
 from explorer.journal.run_state import RunState
-from explorer.run.run import RunHooks, RunResult, resume, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import RunResult, resume, start
 from explorer.schema.events import AgentContinued, AnyEvent, JournalRecord, Status
 from explorer.schema.messages import Request, Turn
 from explorer.schema.settings import Settings

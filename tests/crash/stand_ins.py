@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from explorer.agents.budget import Budget
 from explorer.journal.journal import Journal
-from explorer.journal.run_state import RunState
+from explorer.run.hooks import RunHooks
 from explorer.run.resources import open_resources
-from explorer.run.run import RunHooks
-from explorer.run.run_journal import SessionRecords
+from explorer.run.run_journal import RunJournal, SessionRecords
 from explorer.run.session import INPUTS, RunSession
 from explorer.schema.events import AnyEvent, JournalRecord, RunStarted, Status
 from explorer.schema.settings import Settings
@@ -77,19 +76,12 @@ async def live_with(journal_class: type[Journal], asked: Asked) -> Status:
         observers = [records.see, *([hooks.observe] if hooks.observe else [])]
         journal = journal_class.open(folder / ".explorer", hooks.now, observers, hooks.on_checkpoint)
         try:
-            run_state = RunState.of(record.event for record in journal.records)
-            for earlier in journal.records:
-                records.see(earlier)
-
-            async def record(event: AnyEvent) -> None:
-                await journal.append(event)
-                run_state.apply(event)
-
+            opened = RunJournal(journal, folder, records, hooks.catch_up)
             if asked.begins:
-                await record(
+                await opened.record(
                     RunStarted(run_id=hooks.run_id, question=asked.message, engine="0", settings=settings.public())
                 )
-            life = RunSession(Workspace(folder), settings, hooks.now, hooks.clock, run_state, record, records)
+            life = RunSession(Workspace(folder), settings, opened, hooks)
             message = "" if asked.begins else asked.message
             return (await life.work(resources, Budget(settings.limits, hooks.clock), message)).status
         finally:

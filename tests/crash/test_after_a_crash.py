@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from explorer.agents.budget import Budget
-from explorer.run.run import StopSignal
+from explorer.run.hooks import StopSignal
 from explorer.schema.reasons import EndCause, limit_reached
 from explorer.schema.settings import Limits
 from explorer.workspace.workspace import Workspace

@@ -17,7 +17,8 @@ from explorer.journal.crash_points import crash_at
 from explorer.journal.journal import CHECKPOINTS
 from explorer.journal.listing import is_run, read_records
 from explorer.run.archive import pack
-from explorer.run.run import RunHooks, resume
+from explorer.run.hooks import RunHooks
+from explorer.run.run import resume
 from explorer.schema.errors import ConfigError
 from explorer.workspace.user_key import open_key
 from thoroughness import some

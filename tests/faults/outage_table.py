@@ -17,7 +17,8 @@ from explorer.journal.listing import read_records
 from explorer.llm.clients import RetrySettings
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import Timing
-from explorer.run.run import RunHooks, resume, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import resume, start
 from explorer.schema.errors import ModelError
 from explorer.schema.events import AgentFinished, AgentStarted, JournalRecord, Status, TurnFailed
 from faults.stage import QUESTION, WIRES, Raw, Watchful, check_left_behind, only_run, settings, steady

@@ -20,7 +20,7 @@ from explorer.journal.listing import read_records
 from explorer.llm.clients import RetrySettings
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import Timing
-from explorer.run.run import RunHooks
+from explorer.run.hooks import RunHooks
 from explorer.schema.events import AgentFinished, JournalRecord, ToolFinished, ToolStarted, TurnTaken
 from explorer.schema.model_options import Price
 from explorer.schema.settings import Limits, Secrets, Services, Settings

@@ -11,7 +11,8 @@ import pytest
 from explorer.llm.clients import RetrySettings
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import Timing
-from explorer.run.run import RunHooks, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import start
 from explorer.schema.errors import ModelError
 from faults.stage import QUESTION, REPORT, hooks, settings_at
 

@@ -9,7 +9,8 @@ import pytest
 
 from explorer.agents.budget import Account, Amount, Budget
 from explorer.observe.command_result import exit_code
-from explorer.run.run import StopSignal, start
+from explorer.run.hooks import StopSignal
+from explorer.run.run import start
 from explorer.schema.events import JournalRecord, Status, TurnTaken
 from faults.chaos import Chaos
 from faults.stage import QUESTION, WATCH_S, WIRES, WaitedTime, check_left_behind, hooks, steady

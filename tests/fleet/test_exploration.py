@@ -10,7 +10,7 @@ from explorer.fleet.exploration import Exploration, WorkerPlan, explore
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.journal.listing import read_records
 from explorer.observe.tracing import Collector, Tracing
-from explorer.run.run import RunHooks
+from explorer.run.hooks import RunHooks
 from explorer.schema.settings import Settings
 from fleet.test_queue import queue, tables, worker
 from otlp_reader import read_spans

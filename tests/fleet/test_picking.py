@@ -19,7 +19,7 @@ from explorer.fleet.limits import LimitName, SharedLimitBook, put_share, shares_
 from explorer.fleet.picking import Ticket, has_waiting, is_stalled, take_next
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.fleet.worker import Worker
-from explorer.run.run import RunHooks
+from explorer.run.hooks import RunHooks
 from explorer.schema.settings import Settings
 
 KEY = "openai-0123456789"

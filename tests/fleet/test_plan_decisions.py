@@ -19,7 +19,7 @@ from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.fleet.store_choice import agree_on_store
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
-from explorer.run.run import RunHooks
+from explorer.run.hooks import RunHooks
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import ORCHESTRATOR, PlanDecided, PlanProposed, Status
 from explorer.schema.plan import Plan, PlanDecision, PlanVerdict, SubQuestion

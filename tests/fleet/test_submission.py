@@ -15,7 +15,7 @@ from explorer.fleet.exploration import Exploration, WorkerPlan, explore
 from explorer.fleet.leases import Ending
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.fleet.submission import inputs_of
-from explorer.run.run import RunHooks
+from explorer.run.hooks import RunHooks
 from explorer.schema.errors import ConfigError
 from explorer.schema.settings import Settings
 from fleet.test_queue import queue, tables, worker

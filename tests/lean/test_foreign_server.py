@@ -4,7 +4,8 @@ import asyncio
 import json
 from pathlib import Path
 
-from explorer.run.run import RunHooks, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import start
 from explorer.schema.events import Status
 from explorer.schema.messages import JsonObject, Request, StopKind, Turn, Usage
 from explorer.schema.settings import Settings

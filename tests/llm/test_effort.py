@@ -16,8 +16,9 @@ from explorer.llm.anthropic.vendor import VENDOR as ANTHROPIC_VENDOR
 from explorer.llm.openai.vendor import VENDOR as OPENAI_VENDOR
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import WaitLimits
+from explorer.run.hooks import RunHooks
 from explorer.run.resources import open_resources
-from explorer.run.run import RunHooks, resume, start
+from explorer.run.run import resume, start
 from explorer.schema.errors import ConfigError, ModelError
 from explorer.schema.events import RoleLoaded
 from explorer.schema.settings import Secrets, Services, Settings

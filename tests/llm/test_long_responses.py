@@ -12,7 +12,8 @@ from explorer.llm.openai.responses import ResponsesClient, is_reasoning, to_pref
 from explorer.llm.options import ClientOptions
 from explorer.llm.prompt_cache import EncodedRequests
 from explorer.llm.vendors import OPENAI_RESPONSES as PROVIDER
-from explorer.run.run import RunHooks, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import start
 from explorer.schema.events import Status
 from explorer.schema.messages import JsonObject, Request
 from llm.long_run import QUESTION, Reader, settings

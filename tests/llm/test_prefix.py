@@ -20,7 +20,8 @@ from explorer.journal.control import ControlKind, Inbox
 from explorer.llm.clients import RetrySettings
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import Timing
-from explorer.run.run import RunHooks, resume, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import resume, start
 from explorer.schema.errors import ExplorerError
 from explorer.schema.settings import Secrets, Services, Settings
 from model_servers import Asked, ModelServer, OpenAIResponsesServer, OpenAIServer, Reply, ThinkingServer

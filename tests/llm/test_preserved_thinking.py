@@ -13,7 +13,8 @@ from explorer.journal.listing import read_records
 from explorer.llm.anthropic.messages import AnthropicClient
 from explorer.llm.history import BoundReasoning, KeptReasoning
 from explorer.llm.options import ClientOptions
-from explorer.run.run import RunHooks, resume, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import resume, start
 from explorer.schema.errors import ModelError
 from explorer.schema.events import Status, TurnTaken
 from explorer.schema.messages import Message, Request, Turn, UserText

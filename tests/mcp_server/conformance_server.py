@@ -53,7 +53,7 @@ from mcp_types import (
 
 from explorer.mcp_server.server import ExplorationServer
 from explorer.mcp_server.transports import HttpTransport
-from explorer.run.run import RunHooks
+from explorer.run.hooks import RunHooks
 from explorer.run.served import ServedRuns, ServerPlan
 from explorer.schema.settings import Settings
 

@@ -19,7 +19,7 @@ from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult, TextCon
 from cli.stage import SCRIPT, clean_environment
 from explorer.journal.listing import read_records
 from explorer.mcp_server.server import ExplorationServer
-from explorer.run.run import RunHooks
+from explorer.run.hooks import RunHooks
 from explorer.run.served import ServedRuns, ServerPlan
 from explorer.schema.events import ApprovalAnswer, ApprovalDecided
 from explorer.schema.messages import Turn

@@ -23,7 +23,7 @@ from explorer.journal.listing import is_running, read_records
 from explorer.mcp_server.resources import PAGE, reports_after
 from explorer.mcp_server.server import ExplorationServer
 from explorer.observe.tracing import Collector, Tracing
-from explorer.run.run import RunHooks
+from explorer.run.hooks import RunHooks
 from explorer.run.served import ServedRuns, ServerPlan, Wishes, lowered
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import RunStarted

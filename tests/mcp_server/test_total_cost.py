@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from explorer.journal.listing import read_records
-from explorer.run.run import RunHooks
+from explorer.run.hooks import RunHooks
 from explorer.run.served import ServedRuns, ServerPlan, Wishes
 from explorer.run.spending import SpendingBook, TotalCost
 from explorer.schema.errors import ToolError

@@ -16,8 +16,9 @@ from explorer.journal.run_state import RunState
 from explorer.observe.command_result import exit_code
 from explorer.observe.run_view import RunView
 from explorer.offline.client import OfflineClient
+from explorer.run.hooks import RunHooks
 from explorer.run.outcome import helper_results, resume_command
-from explorer.run.run import RunHooks, RunResult, resume, start
+from explorer.run.run import RunResult, resume, start
 from explorer.schema.events import (
     AgentContinued,
     AgentFinished,

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from explorer.journal.listing import read_records
-from explorer.run.run import RunHooks, resume, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import resume, start
 from explorer.schema.events import Status
 from explorer.schema.settings import Limits, Settings
 

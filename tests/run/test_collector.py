@@ -10,7 +10,8 @@ from types import ModuleType
 import pytest
 
 from explorer.run.collector import COLLECTOR, importing, rare_collections
-from explorer.run.run import RunHooks, resume, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import resume, start
 from explorer.schema.errors import ConfigError
 from explorer.schema.messages import Request, Turn
 from explorer.schema.settings import Settings

@@ -18,8 +18,9 @@ from explorer.cli.settings.values import all_settings
 from explorer.llm.models import ModelRef
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import BUILT_IN, OWN, Point, installed_extensions
+from explorer.run.hooks import RunHooks
 from explorer.run.resources import known_cost, window_of
-from explorer.run.run import RunHooks, start
+from explorer.run.run import start
 from explorer.schema.messages import JsonObject
 from explorer.schema.settings import Settings
 from explorer.testing import ScriptedClient, says

@@ -13,8 +13,9 @@ import pytest
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.run.finish import restore_draft
+from explorer.run.hooks import RunHooks
 from explorer.run.last_report import REPORT_GONE, ReportGuard, leave_report, reason_of, report_of_unfinished
-from explorer.run.run import RunHooks, start
+from explorer.run.run import start
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import PathMoved, RunFinished, RunStarted, Status
 from explorer.schema.settings import Settings

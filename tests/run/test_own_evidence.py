@@ -10,7 +10,8 @@ from command import explorer_here
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.observe.run_view import RunView
-from explorer.run.run import RunHooks, RunResult, resume, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import RunResult, resume, start
 from explorer.schema.errors import StorageError
 from explorer.schema.events import Lookup, SourceRecorded, ToolFinished
 from explorer.schema.messages import Turn

@@ -8,7 +8,8 @@ import pytest
 
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
-from explorer.run.run import RunHooks, StopSignal, resume, start
+from explorer.run.hooks import RunHooks, StopSignal
+from explorer.run.run import resume, start
 from explorer.schema.events import RoleLoaded, ToolFinished
 from explorer.schema.messages import Request, Turn
 from explorer.schema.settings import Settings

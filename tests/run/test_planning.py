@@ -8,7 +8,8 @@ import pytest
 
 from explorer.journal.listing import list_runs, read_records
 from explorer.journal.run_state import RunState
-from explorer.run.run import RunHooks, RunResult, resume, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import RunResult, resume, start
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import AgentStarted, PlanDecided, RoleLoaded, RoundAssessed, ToolFinished
 from explorer.schema.messages import JsonObject, Turn

@@ -13,7 +13,8 @@ import pytest
 from explorer.cli.settings.configuration import read_configuration
 from explorer.cli.settings.layers import Flags
 from explorer.journal.listing import read_records
-from explorer.run.run import RunHooks, RunResult, StopSignal, resume, start
+from explorer.run.hooks import RunHooks, StopSignal
+from explorer.run.run import RunResult, resume, start
 from explorer.sandbox.selection import choose_sandbox
 from explorer.schema.events import RoleLoaded, RunStarted, SessionConfigured, ToolFinished
 from explorer.schema.messages import JsonObject, Request, Turn, UserText

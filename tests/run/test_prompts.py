@@ -9,7 +9,8 @@ import pytest
 
 from engine_stage import NOON, compare_with_golden
 from explorer.agents.roles import PromptLoader, Role, built_in_roles
-from explorer.run.run import RunHooks, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import start
 from explorer.schema.messages import JsonObject, Message, Request, Results, ToolSchema, Turn, UserText
 from explorer.schema.settings import Settings
 from explorer.skills.catalog import HEADING

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from explorer.journal.listing import read_records
-from explorer.run.run import RunHooks, resume, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import resume, start
 from explorer.run.run_facts import earlier_work
 from explorer.schema.events import AgentContinued, AgentStarted
 from explorer.schema.settings import Settings

@@ -9,7 +9,8 @@ import pytest
 
 from explorer.journal.listing import read_records
 from explorer.observe.provenance import FILES_INDEX, origins
-from explorer.run.run import RunHooks, resume, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import resume, start
 from explorer.run.run_journal import SessionRecords
 from explorer.schema.events import JournalRecord, RunFinished
 from explorer.schema.settings import Settings

@@ -10,7 +10,8 @@ import pytest
 
 from explorer.cli.settings.presets import PresetFolder, load_preset
 from explorer.journal.listing import read_records
-from explorer.run.run import RunHooks, RunResult, resume, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import RunResult, resume, start
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import RoleLoaded, SessionConfigured, ToolFinished
 from explorer.schema.messages import Request, Results, Turn

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from explorer.run.run import RunHooks
+from explorer.run.hooks import RunHooks
 from explorer.run.served import ServedRuns, ServerPlan
 from explorer.schema.messages import LLMClient, Request, Turn
 from explorer.schema.settings import Settings

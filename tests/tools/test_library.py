@@ -12,7 +12,8 @@ from explorer.agents.tool_calls import execute_calls
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.reports.library import Library
-from explorer.run.run import RunHooks, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import start
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import AnyEvent, Source, Status, ToolFinished, TurnTaken
 from explorer.schema.messages import JsonObject, Request, Results, Turn

@@ -22,7 +22,8 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])
 
 from compatible_servers import speaking
-from explorer.run.run import RunHooks, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import start
 from explorer.schema.errors import ExplorerError
 from explorer.schema.events import Status
 from llm.conversations import ANTHROPIC, CHAT, RESPONSES, TURNS, Conversation

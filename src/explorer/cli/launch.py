@@ -38,7 +38,8 @@ from explorer.journal.control import Inbox
 from explorer.journal.listing import find_run, holder, read_records
 from explorer.journal.run_state import RunState
 from explorer.observe.run_view import RunView
-from explorer.run.run import RunHooks, RunResult, resume, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import RunResult, resume, start
 from explorer.sandbox.confinement import SandboxTier
 from explorer.schema.approvals import Approve
 from explorer.schema.errors import ConfigError, NotFoundError, RunLockedError

@@ -13,7 +13,8 @@ from explorer.cli.screens.output import HUNG_UP, INTERRUPTED, TERMINATED
 from explorer.cli.screens.screen import Screen
 from explorer.journal.journal import Observe, OnCheckpoint
 from explorer.observe.run_view import RunView
-from explorer.run.run import RunHooks, RunResult, StopSignal
+from explorer.run.hooks import RunHooks, StopSignal
+from explorer.run.run import RunResult
 from explorer.schema.approvals import Approve
 from explorer.schema.errors import ExplorerError
 from explorer.schema.events import JournalRecord

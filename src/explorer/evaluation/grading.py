@@ -15,7 +15,8 @@ from pydantic import BaseModel, Field
 
 from explorer.evaluation.questions import Criterion, Rubric
 from explorer.journal.listing import is_run
-from explorer.run.run import RunHooks, resume, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import resume, start
 from explorer.run.run_journal import stored_answer
 from explorer.schema.events import SingleAgent
 from explorer.schema.messages import Frozen

@@ -17,7 +17,8 @@ from explorer.fleet.submission import inputs_of, settings_of
 from explorer.journal.listing import is_run, is_run_id, read_records
 from explorer.journal.run_state import RunState
 from explorer.observe.tracing import Tracing
-from explorer.run.run import RunHooks, RunResult, resume, start
+from explorer.run.hooks import RunHooks
+from explorer.run.run import RunResult, resume, start
 from explorer.run.served import traced
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import Status

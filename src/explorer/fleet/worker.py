@@ -24,7 +24,7 @@ from explorer.fleet.runs import QUEUE, WORKFLOW, WORKFLOW_VERSION, FleetQueue, Q
 from explorer.fleet.stores import RunStore, Stores
 from explorer.journal.listing import is_running
 from explorer.llm.clients import RetrySettings
-from explorer.run.run import StopSignal
+from explorer.run.hooks import StopSignal
 from explorer.schema.errors import ExplorerError, PausedError, StorageError
 from explorer.text.sanitize import single_line
 

@@ -4,27 +4,25 @@ Starting is resuming an empty journal: `start` makes the folder, and both go thr
 """
 
 import os
-import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from explorer.agents.budget import Budget
 from explorer.documents.corpus.reading import InputFile, parsed_texts, read_inputs
 from explorer.journal.control import Inbox
-from explorer.journal.journal import Journal, JournalStore, NoStore, Observe, Protection
-from explorer.journal.listing import free_run_id, is_name, is_run, read_records
+from explorer.journal.journal import Journal, Protection
+from explorer.journal.listing import free_run_id, is_run, read_records
 from explorer.journal.run_state import RunState
-from explorer.llm.clients import RetrySettings
 from explorer.observe.run_log import RunLog, log_closed, log_written
 from explorer.reports.verify.claims import Verification
 from explorer.run.collector import rare_collections
 from explorer.run.extensions import installed_extensions
 from explorer.run.finish import Conclusion
+from explorer.run.hooks import RunHooks
 from explorer.run.last_report import ReportGuard
 from explorer.run.mcp_session import with_mcp_tools
 from explorer.run.outcome import FurtherLink, HelperResult, further_links, helper_results
@@ -36,14 +34,12 @@ from explorer.run.session import INPUTS, RunSession
 from explorer.run.session_context import SessionReasons, session_configured
 from explorer.run.since import changes_path
 from explorer.run.single_agent import AgentSession, LeanSession
-from explorer.schema.approvals import Approve
 from explorer.schema.errors import ConfigError, NotFoundError, StorageError, WaitingError
-from explorer.schema.events import CarriedRun, JournalRecord, RunStarted, SessionConfigured, SingleAgent, Status
-from explorer.schema.messages import Estimate, Frozen, JsonObject, LLMClient, Usage, repair_text
-from explorer.schema.plan import PlanDecision, PlanFacts
+from explorer.schema.events import CarriedRun, RunStarted, SessionConfigured, Status
+from explorer.schema.messages import Estimate, Frozen, JsonObject, Usage, repair_text
+from explorer.schema.plan import PlanFacts
 from explorer.schema.reasons import EndCause
 from explorer.schema.settings import Settings
-from explorer.schema.tool import Tool
 from explorer.schema.version import __version__
 from explorer.text.frontmatter import without_frontmatter
 from explorer.text.sanitize import Redactor
@@ -99,98 +95,6 @@ class RunResult(Frozen):
     def _repr_markdown_(self) -> str:
         """Return what a notebook shows: the answer to a follow-up, or the report."""
         return without_frontmatter(self.answer or self.report_text)
-
-
-class StopSignal:
-    """Asks a run from outside to write its report and stop."""
-
-    def __init__(self) -> None:
-        self._budget: Budget | None = None
-        self._reason = ""
-        self.cut = ""
-        """Why the run is stopped at once, by the cancellation of its task; empty when it is not."""
-
-    def wind_down(self, reason: str) -> None:
-        """End the work of the helpers, and let the report be written from what there is, within half a minute.
-
-        Args:
-            reason: Why, for the report and the journal.
-        """
-        self._reason = reason
-        if self._budget is not None:
-            self._budget.stop(reason)
-
-    def stop_at_once(self, reason: str) -> None:
-        """Say why the run's task is about to be cancelled: agents still at work are to continue when it is resumed.
-
-        Args:
-            reason: Why, for the journal.
-        """
-        self.cut = reason
-        if self._budget is not None:
-            self._budget.withdraw(self._reason)
-        self._reason = ""
-
-    def attach(self, budget: Budget) -> None:
-        """Connect to the run's budget; a signal given before counts.
-
-        Args:
-            budget: What the engine asks before each step.
-        """
-        self._budget = budget
-        if self._reason:
-            budget.stop(self._reason)
-
-
-@dataclass(frozen=True)
-class RunHooks:
-    """Objects and callbacks that an embedding program may pass to a run."""
-
-    tools: Sequence[Tool] = ()
-    """Further tools that roles may name."""
-    client: LLMClient | None = None
-    """Answers for every role, instead of the models chosen by the settings."""
-    observe: Observe | None = None
-    """Called with each record once it is on disk, in order."""
-    stop: StopSignal = field(default_factory=StopSignal)
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    clock: Callable[[], float] = time.monotonic
-    retry_settings: RetrySettings | None = None
-    """Timeouts, and the clock of the waits between attempts, for models chosen by the settings."""
-    progress: Callable[[str], None] = lambda _words: None
-    """Called with a line on how far something long is: indexing the user's folder, or a tool's call."""
-    run_id: str = ""
-    """Id of a new run; empty: made from time and question."""
-    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
-    """Files a new run's question is about, by name, besides those of the settings' paths."""
-    origins: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Where each setting was set, by its name (`limits.max_cost_usd`); for the session's record."""
-    answer_form: type[BaseModel] | None = None
-    """What is wanted besides the report: the orchestrator fills it in before it finishes."""
-    single_agent: SingleAgent | None = None
-    """Does the whole of a new run, instead of the roles; a resumed run has the one that it was started with."""
-    plan_decision: PlanDecision | None = None
-    """What the user decided about the plan that a resumed run waits with."""
-    catch_up: Callable[[Sequence[JournalRecord]], None] = lambda _records: None
-    """Called once, before `observe`, with the records that a resumed run has so far."""
-    approve: Approve | None = None
-    """Answers calls that an approval rule asks about; None: they are refused."""
-    store: JournalStore = field(default_factory=NoStore)
-    """A second place for the lines of the journal, which each of them reaches before its file."""
-    on_checkpoint: Callable[[str], None] | None = None
-    """Called at each of the journal's points of no return, by name; tests end the process there."""
-
-    def __post_init__(self) -> None:
-        """Refuse an id that is a path: it would lead out of the workspace.
-
-        Raises:
-            ConfigError: The id is not a name.
-        """
-        if self.run_id and not is_name(self.run_id):
-            raise ConfigError(
-                f"a run cannot have the id {self.run_id!r}",
-                hint="up to 150 of a to z, 0 to 9, `-`, `_` and `.`; not `latest`",
-            )
 
 
 async def start(question: str, settings: Settings, hooks: RunHooks | None = None) -> RunResult:
@@ -362,19 +266,8 @@ async def _work(folder: Path, journal: RunJournal, resources: RunResources, hook
     hooks.stop.attach(budget)
     is_single = run_state.started is not None and run_state.started.single_agent is not None
     planner = planner_of(resources, run_state, journal.record, budget)
-    session = (AgentSession if is_single else LeanSession if resources.lean else RunSession)(
-        workspace,
-        settings,
-        hooks.now,
-        hooks.clock,
-        run_state,
-        journal.record,
-        records,
-        hooks.progress,
-        hooks.answer_form,
-        hooks.approve,
-        planner,
-    )
+    kind = AgentSession if is_single else LeanSession if resources.lean else RunSession
+    session = kind(workspace, settings, journal, hooks, planner)
     message = await planner.take_decision(hooks.plan_decision, asked.message)
     with ReportGuard(journal.state_on_disk, workspace, settings.language, lambda: hooks.stop.cut):
         try:

@@ -20,7 +20,8 @@ from explorer.journal.listing import find_run, free_run_id, is_run, is_run_id, i
 from explorer.journal.run_state import RunState
 from explorer.observe.tracing import Tracing
 from explorer.reports.earlier import PastRun, past_runs
-from explorer.run.run import RunHooks, RunResult, StopSignal, resume, start
+from explorer.run.hooks import RunHooks, StopSignal
+from explorer.run.run import RunResult, resume, start
 from explorer.run.spending import SpendingBook, TotalCost
 from explorer.run.waiting_calls import WaitingCalls
 from explorer.schema.errors import ExplorerError, ToolError

@@ -196,12 +196,12 @@ class RunSession(SessionContext):
                 inbox=Inbox(self.folder / ".explorer"),
                 notifications=shell.notifications,
                 jobs=shell.job_lines,
-                clock=self.clock,
+                clock=self.hooks.clock,
                 max_output_tokens=self.settings.max_output_tokens,
                 store=self.store_for_tools(source_store),
                 now=self.tool_clock(resources),
                 facts=facts,
-                progress=self.progress,
+                progress=self.hooks.progress,
                 guard=self._approvals(budget).guard,
                 skills=resources.skills.listing,
                 review=self._held_to_plan(self.review(budget)),
@@ -214,7 +214,7 @@ class RunSession(SessionContext):
     def _approvals(self, budget: Budget) -> Approvals:
         """Return what decides on calls by the user's rules."""
         rules = ApprovalRules.of(self.settings.approval_rules, self.settings.tightening_rules)
-        return Approvals(rules, self.run_state, self.record, budget.stopping, self.approve)
+        return Approvals(rules, self.run_state, self.record, budget.stopping, self.hooks.approve)
 
     async def facts(self, resources: RunResources) -> RunFacts | None:
         """Return what is stated to all agents; None: nothing is."""
@@ -224,7 +224,7 @@ class RunSession(SessionContext):
 
     def tool_clock(self, resources: RunResources) -> Callable[[], datetime]:
         """Return the clock of the tools, which stands still on the sample day."""
-        return resources.connectors.now if self.settings.is_sample else self.now
+        return resources.connectors.now if self.settings.is_sample else self.hooks.now
 
     @property
     def question(self) -> str:
@@ -234,7 +234,7 @@ class RunSession(SessionContext):
     def roles(self, resources: RunResources) -> Mapping[str, Role]:
         """Return what the agents may be."""
         further = [tool.name for tool in self.plan_tools]
-        further += [] if self.answer_form is None else [AnswerTool.name]
+        further += [] if self.hooks.answer_form is None else [AnswerTool.name]
         if not further:
             return resources.roles
         lead = with_tools(leading_role(resources.roles), further)
@@ -243,7 +243,7 @@ class RunSession(SessionContext):
     def ending_tools(self, budget: Budget) -> list[Tool]:
         """Return the tools that bring the run to its end."""
         finish = FinishTool(lambda is_empty: self._problem(budget, is_empty=is_empty))
-        answer = [] if self.answer_form is None else [AnswerTool(self.answer_form)]
+        answer = [] if self.hooks.answer_form is None else [AnswerTool(self.hooks.answer_form)]
         return [finish, *answer, *self.plan_tools]
 
     @property
@@ -287,7 +287,7 @@ class RunSession(SessionContext):
 
     def _missing_answer(self) -> ToolError | None:
         """Return why the run cannot end yet, where a program waits for an answer in its form."""
-        if self.answer_form is None or self.records.answer is not None:
+        if self.hooks.answer_form is None or self.records.answer is not None:
             return None
         return ToolError(own("the user's program waits for the answer: call {name}, then finish", name=AnswerTool.name))
 

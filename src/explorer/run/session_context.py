@@ -5,15 +5,14 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from loguru import logger
-from pydantic import BaseModel
 
 from explorer.agents.budget import Budget
-from explorer.agents.tool_calls import Append, StoreFor
+from explorer.agents.tool_calls import StoreFor
 from explorer.journal.codec import is_own
 from explorer.journal.run_state import RunState
 from explorer.llm.models import Choice
@@ -23,13 +22,14 @@ from explorer.reports.library import Library
 from explorer.reports.render import SAMPLE_FLAG
 from explorer.reports.verify.results import text_reader
 from explorer.run.extensions import installed_extensions
+from explorer.run.hooks import RunHooks
 from explorer.run.planning import Planner
 from explorer.run.resources import JUDGE, RunResources, effort_of, reserve_for_report
-from explorer.run.run_journal import SessionRecords
+from explorer.run.run_journal import RunJournal, SessionRecords
 from explorer.run.settings_parts import search_setup
 from explorer.run.since import earlier_addresses
-from explorer.schema.approvals import Approve
 from explorer.schema.events import (
+    AnyEvent,
     LimitInUse,
     ModelInUse,
     SessionConfigured,
@@ -61,18 +61,8 @@ class SessionContext:
 
     workspace: Workspace
     settings: Settings
-    now: Callable[[], datetime]
-    clock: Callable[[], float]
-    run_state: RunState
-    record: Append
-    records: SessionRecords
-    """What is read again of the run's records so far; sees each as it is recorded."""
-    progress: Callable[[str], None] = lambda _words: None
-    """Shows the user a line on how far a tool's call is."""
-    answer_form: type[BaseModel] | None = None
-    """What the program that embeds the engine wants besides the report."""
-    approve: Approve | None = None
-    """Answers what the approval rules ask; None: nobody does."""
+    journal: RunJournal
+    hooks: RunHooks
     planner: Planner | None = None
     """Holds the orchestrator to its plan; None: nothing is asked of it."""
 
@@ -80,6 +70,20 @@ class SessionContext:
     def folder(self) -> Path:
         """The run's folder."""
         return self.workspace.folder
+
+    @property
+    def run_state(self) -> RunState:
+        """What the run's records add up to."""
+        return self.journal.run_state
+
+    @property
+    def records(self) -> SessionRecords:
+        """What is read again of the run's records so far; sees each as it is recorded."""
+        return self.journal.records
+
+    async def record(self, event: AnyEvent) -> None:
+        """Put an event on disk, then apply it to the state."""
+        await self.journal.record(event)
 
     def source_store(self) -> SourceStore:
         """Return the store of evidence, which goes on where the run's records end."""
@@ -90,7 +94,7 @@ class SessionContext:
         async def read(path: str) -> str:
             return await asyncio.to_thread(self.workspace.read_text, path)
 
-        return SourceStore(self.record, write, self.now, self.run_state.sources.values(), read)
+        return SourceStore(self.record, write, self.hooks.now, self.run_state.sources.values(), read)
 
     def store_for_tools(self, source_store: SourceStore) -> StoreFor:
         """Return the store that tools put evidence into; what lookups find on the sample day is marked as invented."""
@@ -155,7 +159,7 @@ class SessionContext:
         """Return the library of reports and the other runs."""
         zone = zone_named(self.settings.timezone)
         is_once = self.settings.library == "once"
-        library = Library(self.settings.reports_dir, lambda: self.now().astimezone(zone), is_once=is_once)
+        library = Library(self.settings.reports_dir, lambda: self.hooks.now().astimezone(zone), is_once=is_once)
         return Past(self.folder.parent, self.folder.name, library, limits or SearchLimits())
 
     def wait_limits(self, budget: Budget, *, is_for_report: bool) -> WaitLimits:
@@ -176,7 +180,7 @@ class SessionContext:
                 message=error.message,
                 attempt=failed.number,
                 waits_s=failed.waits_s,
-                waiting_since=None if waiting_s is None else self.now() - timedelta(seconds=waiting_s),
+                waiting_since=None if waiting_s is None else self.hooks.now() - timedelta(seconds=waiting_s),
                 is_billed=error.is_billed,
             )
         )

@@ -44,7 +44,7 @@ class AgentSession(RunSession):
         # Somebody else's agent gets no shell: only a program of this user's could have given it one.
         shell = {tool.name for tool in SHELL_TOOLS} if self.records.carried else frozenset[str]()
         tools = tuple(name for name in agent.tools if name not in shell)
-        names = tools if self.answer_form is None else (*tools, AnswerTool.name)
+        names = tools if self.hooks.answer_form is None else (*tools, AnswerTool.name)
         lead = leading_role(resources.roles)
         role = Role(
             name=lead.name,
@@ -60,7 +60,7 @@ class AgentSession(RunSession):
 
     def ending_tools(self, budget: Budget) -> list[Tool]:
         """Return the tool that takes an answer in a form; an agent ends by saying something and calling nothing."""
-        return [] if self.answer_form is None else [AnswerTool(self.answer_form)]
+        return [] if self.hooks.answer_form is None else [AnswerTool(self.hooks.answer_form)]
 
     def review(self, budget: Budget) -> Review:
         """Leave an end as it is: no report is missing."""
@@ -86,7 +86,7 @@ class AgentSession(RunSession):
     def _outcome(self, ended: AgentFinished | None, cut: EndReason) -> Outcome:
         if ended is None or cut:
             return Outcome(Status.PARTIAL, cut.words or CUT_OFF, cut.cause)
-        if ended.status is Status.COMPLETE and self.answer_form is not None and self.records.answer is None:
+        if ended.status is Status.COMPLETE and self.hooks.answer_form is not None and self.records.answer is None:
             return Outcome(Status.PARTIAL, NO_ANSWER)
         return Outcome(ended.status, "" if ended.status is Status.COMPLETE else ended.reason, ended.cause)
 
@@ -114,7 +114,7 @@ class LeanSession(RunSession):
         sources = [
             own("{id} {title}", id=code(one.id), title=inline(one.title)) for one in self.run_state.sources.values()
         ]
-        language, today = self.settings.language, self.now().astimezone(zone_named(self.settings.timezone))
+        language, today = self.settings.language, self.hooks.now().astimezone(zone_named(self.settings.timezone))
         return render(
             own("The question: {question}", question=by_user(self.question)),
             own("Today: {date:%Y-%m-%d}.", date=today),

@@ -21,7 +21,7 @@ from explorer.evaluation.grading import GradingPlan
 from explorer.evaluation.questions import EvalQuestion, read_questions, read_reports, write_reports
 from explorer.evaluation.scoring import Score, score_text, shares
 from explorer.observe.formatting import counted, duration, money, one_line
-from explorer.run.run import RunHooks
+from explorer.run.hooks import RunHooks
 from explorer.schema.errors import ConfigError
 from explorer.schema.settings import Settings
 

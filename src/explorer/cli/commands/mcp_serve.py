@@ -19,7 +19,7 @@ from explorer.cli.session import crash_point
 from explorer.cli.settings.configuration import Configuration, configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, MCP_SERVE, CommonOptions, McpServeOptions
 from explorer.cli.telemetry import show_logs, tracing_to
-from explorer.run.run import RunHooks
+from explorer.run.hooks import RunHooks
 from explorer.run.served import ServedRuns, ServerPlan
 from explorer.schema.errors import ConfigError
 from explorer.schema.setting import MONEY_OR_NONE, ValueFormat, seconds

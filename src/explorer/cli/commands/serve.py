@@ -180,7 +180,7 @@ async def _serve(configuration: Configuration, options: ServeOptions, tools: lis
     from explorer.cli.launch import LastResort, settings_to_continue  # noqa: PLC0415 - the engine is loaded with it
     from explorer.cli.session import crash_point  # noqa: PLC0415 - the same
     from explorer.cli.telemetry import tracing_to  # noqa: PLC0415 - the same
-    from explorer.run.run import RunHooks  # noqa: PLC0415 - the same
+    from explorer.run.hooks import RunHooks  # noqa: PLC0415 - the same
     from explorer.server.app import build_site  # noqa: PLC0415 - the same
     from explorer.server.listening import PageServer, open_socket  # noqa: PLC0415 - the same
     from explorer.server.security import ServerAccess  # noqa: PLC0415 - the same

@@ -14,7 +14,7 @@ from explorer.cli.session import crash_point
 from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.fleet_options import WORKER, WorkerOptions
 from explorer.cli.telemetry import show_logs, tracing_to
-from explorer.run.run import RunHooks
+from explorer.run.hooks import RunHooks
 from explorer.schema.errors import ConfigError
 from explorer.schema.setting import seconds
 from explorer.schema.settings import Settings
