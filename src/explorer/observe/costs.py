@@ -19,7 +19,7 @@ from explorer.observe.timeline import (
     timeline_of,
 )
 from explorer.schema.events import CitationsJudged, JournalRecord, RunForked, RunStarted, TurnTaken
-from explorer.schema.messages import Turn, Usage
+from explorer.schema.messages import Turn, Usage, known_sum
 
 JUDGE = "judge"
 """The name for the model that was asked about citations, which is not an agent, but is paid as well."""
@@ -43,8 +43,8 @@ class UsageTotals:
         """Add the totals of other turns."""
         self.turns += other.turns
         self.usage += other.usage
-        self.cost_usd = _sum(self.cost_usd, other.cost_usd)
-        self.saved_usd = _sum(self.saved_usd, other.saved_usd)
+        self.cost_usd = known_sum(self.cost_usd, other.cost_usd)
+        self.saved_usd = known_sum(self.saved_usd, other.saved_usd)
 
     @property
     def cache_share(self) -> float | None:
@@ -223,10 +223,6 @@ def _inherited(records: Sequence[JournalRecord]) -> Inherited | None:
     return None
 
 
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
-
-
 DECIMALS = 3
 """Decimals of seconds."""
 
@@ -281,13 +277,9 @@ def _agent_facts(agent: AgentShare) -> dict[str, object]:
 
 
 def _times(agent: AgentShare) -> dict[str, float]:
-    return {
-        "seconds": round(agent.seconds, DECIMALS),
-        "model_s": round(agent.model_s, DECIMALS),
-        "tools_s": round(agent.tools_s, DECIMALS),
-        "helpers_s": round(agent.helpers_s, DECIMALS),
-        "waited_s": round(agent.waited_s, DECIMALS),
-    }
+    times = {"seconds": agent.seconds, "model_s": agent.model_s, "tools_s": agent.tools_s}
+    times |= {"helpers_s": agent.helpers_s, "waited_s": agent.waited_s}
+    return {name: round(seconds, DECIMALS) for name, seconds in times.items()}
 
 
 def _link_facts(link: PathSegment) -> dict[str, object]:

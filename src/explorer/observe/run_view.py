@@ -33,7 +33,7 @@ from explorer.schema.events import (
     TurnTaken,
     WrittenFile,
 )
-from explorer.schema.messages import Estimate, JsonObject, ToolCall, Usage
+from explorer.schema.messages import Estimate, JsonObject, ToolCall, Usage, known_sum
 from explorer.schema.reasons import EndCause
 from explorer.schema.tool import Effect
 from explorer.text.rendering import FENCE_START, without_marks
@@ -284,7 +284,7 @@ class RunView:
                 self.sources[event.source.id] = event.source
             case CitationsJudged():
                 self.usage += event.usage
-                self.cost_usd = _sum(self.cost_usd, event.cost_usd)
+                self.cost_usd = known_sum(self.cost_usd, event.cost_usd)
                 self.estimated += event.estimated or Estimate()
             case AgentFinished() if event.agent == ORCHESTRATOR:
                 self.summary = event.summary
@@ -381,8 +381,8 @@ class RunView:
         agent.steps += 1
         agent.usage += turn.usage
         self.usage += turn.usage
-        agent.cost_usd = _sum(agent.cost_usd, turn.cost_usd)
-        self.cost_usd = _sum(self.cost_usd, turn.cost_usd)
+        agent.cost_usd = known_sum(agent.cost_usd, turn.cost_usd)
+        self.cost_usd = known_sum(self.cost_usd, turn.cost_usd)
         # The engine's keys: `<agent>.t<turn>.<index>`, both counted from 1.
         agent.started = {}
         agent.open_calls = {f"{agent.id}.t{agent.steps}.{i}": call for i, call in enumerate(turn.calls, 1)}
@@ -392,12 +392,12 @@ class RunView:
         """Count a request that brought nothing."""
         usage = reserved(sent)
         self.usage += usage
-        self.cost_usd = _sum(self.cost_usd, sent.cost_usd)
+        self.cost_usd = known_sum(self.cost_usd, sent.cost_usd)
         self.estimated += Estimate(tokens=usage.total_tokens, cost_usd=sent.cost_usd)
         if sent.agent in self.agents:
             agent = self.agents[sent.agent]
             agent.usage += usage
-            agent.cost_usd = _sum(agent.cost_usd, sent.cost_usd)
+            agent.cost_usd = known_sum(agent.cost_usd, sent.cost_usd)
 
     def _finish_call(self, agent: AgentView, event: ToolFinished) -> None:
         helper, result = self.agents.get(str(event.data.get("agent_id", ""))), event.data.get(RESULT)
@@ -417,10 +417,6 @@ class RunView:
 def session_facts(view: RunView) -> dict[str, object] | None:
     """Return what the latest session works with, for programs."""
     return view.session.model_dump(mode="json", exclude={"type", "agent"}) if view.session is not None else None
-
-
-def _sum(total: float | None, cost: float | None) -> float | None:
-    return None if total is None or cost is None else total + cost
 
 
 def _doing(agent: AgentView) -> str:

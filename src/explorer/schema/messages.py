@@ -132,6 +132,11 @@ class Estimate(Frozen):
         return self.tokens > 0 or self.cost_usd > 0
 
 
+def known_sum(one: float | None, other: float | None) -> float | None:
+    """Return the sum of two costs; None when one of them is not known."""
+    return None if one is None or other is None else one + other
+
+
 class ToolCall(Frozen):
     """One call as the model made it."""
 

@@ -10,7 +10,7 @@ from typing import Literal, LiteralString
 from explorer.reports.verify.plain import plain
 from explorer.schema.errors import ModelError
 from explorer.schema.events import Status
-from explorer.schema.messages import Frozen, LLMClient, Request, StopKind, Usage, UserText
+from explorer.schema.messages import Frozen, LLMClient, Request, StopKind, Usage, UserText, known_sum
 from explorer.text.ranking import rank_by_query
 from explorer.text.rendering import ModelText, WrittenBy, block, code, own, render
 from explorer.text.sanitize import single_line
@@ -132,13 +132,9 @@ def notice_of(status: Status, reason: str, lookups: str, language: str, moved: s
         moved: What is to be said of things that stood in the report's place; empty for nothing.
     """
     labels = LABELS.get(language, LABELS["en"])
-    lines: list[str] = []
-    if status is not Status.COMPLETE:
-        lines.append(_line(labels[status], reason))
-    if lookups:
-        lines.append(_line(LOOKUPS.get(language, LOOKUPS["en"]), lookups))
-    if moved:
-        lines.append(_line(MOVED.get(language, MOVED["en"]), moved))
+    lines = [] if status is Status.COMPLETE else [_line(labels[status], reason)]
+    lines += [_line(LOOKUPS.get(language, LOOKUPS["en"]), lookups)] if lookups else []
+    lines += [_line(MOVED.get(language, MOVED["en"]), moved)] if moved else []
     return "\n>\n".join(lines) + "\n\n" if lines else ""
 
 
@@ -169,10 +165,8 @@ def with_unsupported_marks(text: str, verification: Verification) -> str:
         is_marked = claim.verdict in {Verdict.NOT_FOUND, Verdict.ELSEWHERE} and 0 < claim.line <= len(lines)
         if is_marked and UNSUPPORTED_MARK not in lines[claim.line - 1]:
             line = lines[claim.line - 1].rstrip()
-            is_row = line.startswith("|") and line.endswith("|")
-            lines[claim.line - 1] = (
-                f"{line[:-1].rstrip()} {UNSUPPORTED_MARK} |" if is_row else f"{line} {UNSUPPORTED_MARK}"
-            )
+            text, end = (line[:-1].rstrip(), " |") if line.startswith("|") and line.endswith("|") else (line, "")
+            lines[claim.line - 1] = f"{text} {UNSUPPORTED_MARK}{end}"
     return "\n".join(lines)
 
 
@@ -303,8 +297,7 @@ class _Round:
                 self.problem = self.problem or error.message
                 return
         self.usage += turn.usage
-        known = self.cost_usd is not None and turn.cost_usd is not None
-        self.cost_usd = (self.cost_usd or 0.0) + (turn.cost_usd or 0.0) if known else None
+        self.cost_usd = known_sum(self.cost_usd, turn.cost_usd)
         self.answers[place] = opinion(turn.text) if turn.stop is StopKind.END else Opinion.UNCLEAR
 
 
