@@ -10,7 +10,7 @@ from explorer.text.calendar_dates import Day, dates
 from explorer.text.words import WEEKDAYS
 
 RANGE = re.compile(
-    r"(?:[A-Z][a-z]{2,8} )?(\d{1,2})(?:st|nd|rd|th)?\s*(?:to|until|till|through|and|bis|-|\u2013|至|到)\s*(?:the )?$",
+    r"(?:[A-Z][a-z]{2,8} )?(\d{1,2})(?:st|nd|rd|th)?\s*(?:to|until|till|through|and|bis|-|\u2013|至|到)\s*(?:the )?$"
 )
 """The first day of a range, before the date that has its month."""
 BEFORE = re.compile(

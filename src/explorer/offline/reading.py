@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -56,6 +57,9 @@ class _Read(BaseModel):
     """Data of a tool's result: what is not needed is dropped."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+Read = TypeVar("Read", bound=_Read)
 
 
 class _StoryData(_Read):
@@ -186,12 +190,9 @@ def body_of(answer: ToolAnswer) -> list[str]:
 
 def listed_stories(answer: ToolAnswer) -> list[ListedStory]:
     """Return the stories of a list, each once."""
-    try:
-        listed = _ListData.model_validate(answer.data).stories
-    except ValidationError:
-        return []
+    listed = _in(answer.data, _ListData)
     found: dict[str, ListedStory] = {}
-    for one in listed:
+    for one in listed.stories if listed else ():
         found.setdefault(one.page, _story(one))
     return list(found.values())
 
@@ -237,9 +238,8 @@ def story_entry(number: int, story: ListedStory) -> str:
 
 def thread_read(answer: ToolAnswer) -> ReadThread | None:
     """Return a thread; None when the answer is not one."""
-    try:
-        data = _ThreadData.model_validate(answer.data)
-    except ValidationError:
+    data = _in(answer.data, _ThreadData)
+    if data is None:
         return None
     body = body_of(answer)
     words = "" if data.text is None else _text_at(body, data.text.line, data.text.column, data.text.lines)
@@ -268,9 +268,8 @@ def _text_at(body: Sequence[str], first: int, column: int, count: int) -> str:
 
 def page_read(answer: ToolAnswer) -> ReadPage | None:
     """Return a page or a document; None when the answer is not one."""
-    try:
-        data = _PageData.model_validate(answer.data)
-    except ValidationError:
+    data = _in(answer.data, _PageData)
+    if data is None:
         return None
     author, date = f"by {data.author}" if data.author else "", f"published {data.published}" if data.published else ""
     about = " | ".join(part for part in (author, date, data.url) if part)
@@ -288,7 +287,7 @@ def page_read(answer: ToolAnswer) -> ReadPage | None:
 def listed_hits(answer: ToolAnswer) -> list[ListedHit]:
     """Return the results of a search in the web or in the user's folder, each address or document once."""
     body, found = body_of(answer), dict[str, ListedHit]()
-    for one in _hits_data(answer.data).hits:
+    for one in (_in(answer.data, _HitsData) or _HitsData()).hits:
         if one.path or ADDRESS.fullmatch(one.url):
             snippet = body[one.line].strip() if 0 <= one.line < len(body) else ""
             hit = ListedHit(one.source, harmless(one.title), one.url, snippet, one.path, one.offset)
@@ -298,19 +297,17 @@ def listed_hits(answer: ToolAnswer) -> list[ListedHit]:
 
 def not_searched(answer: ToolAnswer) -> str:
     """Return which files of the user's folder a search left out, and why; empty when there are none."""
-    return harmless(_hits_data(answer.data).not_searched)
-
-
-def _hits_data(data: JsonObject) -> _HitsData:
-    try:
-        return _HitsData.model_validate(data)
-    except ValidationError:
-        return _HitsData()
+    return harmless((_in(answer.data, _HitsData) or _HitsData()).not_searched)
 
 
 def reply_in(data: JsonObject) -> HelperReply:
     """Return a helper's answer; empty when it is not one."""
+    return _in(data, HelperReply) or HelperReply()
+
+
+def _in(data: JsonObject, model: type[Read]) -> Read | None:
+    """Return the data of a result as a model; None when it is of another kind."""
     try:
-        return HelperReply.model_validate(data)
+        return model.model_validate(data)
     except ValidationError:
-        return HelperReply()
+        return None

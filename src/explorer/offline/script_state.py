@@ -9,16 +9,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from explorer.schema.messages import (
-    JsonObject,
-    Message,
-    Results,
-    TaskData,
-    ToolSchema,
-    Turn,
-    UserText,
-    number_in,
-)
+from explorer.schema.messages import JsonObject, Message, Results, TaskData, ToolSchema, Turn, UserText, number_in
 from explorer.schema.reasons import NoteReason
 
 PROVIDER = "offline"

@@ -191,10 +191,7 @@ def _unlike(known: Sequence[NoteQuote], quotes: Sequence[NoteQuote]) -> list[Not
 
 def choose_remarks(thread: ReadThread) -> list[NoteQuote]:
     """Return the best comment with the reply that contradicts it best, and the next best comment of another branch."""
-    scored = sorted(
-        ((_remark_score(thread, index), -index) for index in range(len(thread.remarks))),
-        reverse=True,
-    )
+    scored = sorted(((_remark_score(thread, index), -index) for index in range(len(thread.remarks))), reverse=True)
     tops = [-index for score, index in scored if score > 0 and thread.remarks[-index].depth == 0]
     tops = tops or [-index for score, index in scored if score > 0]
     return [one for top in tops[:2] for one in _with_reply(thread, top)][:MAX_REMARKS]

@@ -21,13 +21,21 @@ class SampleOption(Frozen):
     score: int
 
 
-class SampleStory(Frozen):
+class _Dated(Frozen):
+    id: int
+    time: AwareDatetime
+
+    @property
+    def seconds(self) -> int:
+        """Unix time."""
+        return int(self.time.timestamp())
+
+
+class SampleStory(_Dated):
     """An invented submission."""
 
-    id: int
     type: str
     """`story`, `job` or `poll`."""
-    time: AwareDatetime
     by: str
     score: int
     descendants: int | None = None
@@ -38,11 +46,6 @@ class SampleStory(Frozen):
     text: str = ""
     """Paragraphs separated by an empty line."""
     options: tuple[SampleOption, ...] = ()
-
-    @property
-    def seconds(self) -> int:
-        """Unix time."""
-        return int(self.time.timestamp())
 
 
 class SampleArticle(Frozen):
@@ -56,21 +59,14 @@ class SampleArticle(Frozen):
     paragraphs: tuple[str, ...]
 
 
-class SampleComment(Frozen):
+class SampleComment(_Dated):
     """An invented comment with its replies."""
 
-    id: int
-    time: AwareDatetime
     by: str = ""
     text: str = ""
     deleted: bool = False
     dead: bool = False
     replies: tuple["SampleComment", ...] = ()
-
-    @property
-    def seconds(self) -> int:
-        """Unix time."""
-        return int(self.time.timestamp())
 
 
 @dataclass(frozen=True)

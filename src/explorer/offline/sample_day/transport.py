@@ -49,7 +49,7 @@ class SampleDayTransport(httpx2.AsyncBaseTransport):
         for pattern, respond in self._routes():
             if match := pattern.fullmatch(request.url.path):
                 return respond(request, match)
-        return _json(request, {"error": "Not Found", "status": 404}, 404)
+        return _not_found(request)
 
     def _routes(
         self,
@@ -74,9 +74,7 @@ class SampleDayTransport(httpx2.AsyncBaseTransport):
 
     def _tree(self, request: httpx2.Request, match: "re.Match[str]") -> httpx2.Response:
         story = self._stories.get(int(match[1]))
-        if story is None:
-            return _json(request, {"error": "Not Found", "status": 404}, 404)
-        return _json(request, sample_day_search.tree(self._day, story))
+        return _not_found(request) if story is None else _json(request, sample_day_search.tree(self._day, story))
 
     def _search(self, request: httpx2.Request, match: "re.Match[str]") -> httpx2.Response:
         query = dict(request.url.params)
@@ -96,6 +94,10 @@ class SampleDayTransport(httpx2.AsyncBaseTransport):
         return httpx2.Response(200, html=_html(article), request=request)
 
 
+def _not_found(request: httpx2.Request) -> httpx2.Response:
+    return _json(request, {"error": "Not Found", "status": 404}, 404)
+
+
 def _json(request: httpx2.Request, body: object, status: int = 200) -> httpx2.Response:
     content = json.dumps(body, ensure_ascii=False).encode()
     headers = {"content-type": "application/json; charset=utf-8"}
@@ -107,18 +109,8 @@ def _items(day: SampleDay) -> Iterator[tuple[int, JsonObject]]:
     for story in day.stories:
         yield story.id, _story_item(story, [comment.id for comment in day.threads.get(story.id, ())])
         for option in story.options:
-            yield (
-                option.id,
-                {
-                    "id": option.id,
-                    "type": "pollopt",
-                    "by": story.by,
-                    "time": story.seconds,
-                    "poll": story.id,
-                    "text": as_hn_html(option.text),
-                    "score": option.score,
-                },
-            )
+            item: JsonObject = {"id": option.id, "type": "pollopt", "by": story.by, "time": story.seconds}
+            yield option.id, item | {"poll": story.id, "text": as_hn_html(option.text), "score": option.score}
         for parent, comment in day.replies(story):
             yield comment.id, _comment_item(parent, comment)
 
