@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
@@ -280,75 +279,64 @@ READ_KINDS = ("page", "file", "comments", "story")
 """The kinds of sources that are full texts, the most informative first."""
 
 
-@dataclass(frozen=True)
-class ComparedSources:
-    """The sources of both runs, by address and kind."""
+class SourceDifferences(NamedTuple):
+    """The sources of two runs that are new, gone or changed, and the number of addresses with the same ones."""
 
-    first: RunSnapshot
-    second: RunSnapshot
-    first_cited: set[str]
-    second_cited: set[str]
+    new: tuple[SourceDifference, ...]
+    """The sources whose addresses only the second run has."""
+    gone: tuple[SourceDifference, ...]
+    """The sources whose addresses only the first run has."""
+    changed: tuple[SourceDifference, ...]
+    """The sources that both runs read with different texts.
 
-    @cached_property
-    def before(self) -> dict[str, dict[str, Source]]:
-        """The sources of the first run, by address and kind."""
-        return _grouped(self.first)
+    Search results are left out, because their passages depend on the query.
+    """
+    same: int
 
-    @cached_property
-    def after(self) -> dict[str, dict[str, Source]]:
-        """The sources of the second run, by address and kind."""
-        return _grouped(self.second)
 
-    @cached_property
-    def new(self) -> tuple[SourceDifference, ...]:
-        """The sources whose addresses only the second run has."""
-        found = [_telling(kinds) for address, kinds in self.after.items() if address not in self.before]
-        return _ordered(self._described(None, source) for source in found)
+def compared_sources(
+    first: RunSnapshot, second: RunSnapshot, first_cited: set[str], second_cited: set[str]
+) -> SourceDifferences:
+    """Compare the sources of two runs by address and kind.
 
-    @cached_property
-    def gone(self) -> tuple[SourceDifference, ...]:
-        """The sources whose addresses only the first run has."""
-        found = [_telling(kinds) for address, kinds in self.before.items() if address not in self.after]
-        return _ordered(self._described(source, None) for source in found)
+    Args:
+        first: The first run.
+        second: The second run.
+        first_cited: The ids that the first run's report cites.
+        second_cited: The ids that the second run's report cites.
+    """
+    before, after = _grouped(first), _grouped(second)
 
-    @cached_property
-    def same(self) -> int:
-        """The number of addresses that both runs have, without the changed ones."""
-        return len((self.before.keys() & self.after.keys()) - {url_key(found.url) for found in self.changed})
-
-    @cached_property
-    def changed(self) -> tuple[SourceDifference, ...]:
-        """The sources that both runs read with different texts.
-
-        Search results are left out, because their passages depend on the query.
-        """
-        found: list[SourceDifference] = []
-        for address, kinds in self.before.items():
-            for kind, before in kinds.items():
-                after = self.after.get(address, {}).get(kind)
-                if after is not None and kind != SEARCH_HIT and after.sha256 != before.sha256:
-                    found.append(self._described(before, after, self._changes(before, after)))
-        return _ordered(found)
-
-    def _changes(self, before: Source, after: Source) -> tuple[str, ...]:
-        texts = self.first.read(before)[:MAX_COMPARED_CHARS], self.second.read(after)[:MAX_COMPARED_CHARS]
-        return tuple(change.labelled for change in compare(*texts).changes)
-
-    def _described(
-        self, before: Source | None, after: Source | None, changes: tuple[str, ...] = ()
-    ) -> SourceDifference:
-        source = after or before
+    def difference(one: Source | None, other: Source | None, changes: tuple[str, ...] = ()) -> SourceDifference:
+        source = other or one
         assert source is not None
         return SourceDifference(
             url=source.url,
             title=source.title,
             kind=source.kind,
-            before=before.id if before is not None else "",
-            after=after.id if after is not None else "",
-            is_cited=(before is not None and before.id in self.first_cited)
-            or (after is not None and after.id in self.second_cited),
+            before=one.id if one is not None else "",
+            after=other.id if other is not None else "",
+            is_cited=(one is not None and one.id in first_cited) or (other is not None and other.id in second_cited),
             changes=changes,
         )
+
+    def changed(one: Source, other: Source) -> SourceDifference:
+        texts = first.read(one)[:MAX_COMPARED_CHARS], second.read(other)[:MAX_COMPARED_CHARS]
+        return difference(one, other, tuple(change.labelled for change in compare(*texts).changes))
+
+    both = [
+        (one, after[address][kind])
+        for address, kinds in before.items()
+        for kind, one in kinds.items()
+        if kind != SEARCH_HIT and kind in after.get(address, {})
+    ]
+    found = _ordered(changed(one, other) for one, other in both if other.sha256 != one.sha256)
+    return SourceDifferences(
+        new=_ordered(difference(None, _telling(kinds)) for address, kinds in after.items() if address not in before),
+        gone=_ordered(difference(_telling(kinds), None) for address, kinds in before.items() if address not in after),
+        changed=found,
+        same=len((before.keys() & after.keys()) - {url_key(one.url) for one in found}),
+    )
 
 
 def _grouped(snapshot: RunSnapshot) -> dict[str, dict[str, Source]]:
@@ -375,7 +363,7 @@ def compare_runs(first: RunSnapshot, second: RunSnapshot) -> Comparison:
     before, after = (cited_sentences(snapshot.report, snapshot.sources, url_key) for snapshot in (first, second))
     new, gone, changed, same = compared_claims(before, after)
     cited = [{name for claim in claims for name in claim.ids} for claims in (before, after)]
-    sources = ComparedSources(first, second, cited[0], cited[1])
+    sources = compared_sources(first, second, *cited)
     stories = compared_stories(first.stories, second.stories)
     listed = {url_key(one.url) for one in (*first.stories, *second.stories)}
     only_listed = listed | one_sided_addresses(stories)
