@@ -7,11 +7,12 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from fractions import Fraction
-from typing import Protocol
+from itertools import islice
 
 from explorer.reports.verify.figures import Quantity
 from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.numerals import MEASURES, PERCENT
+from explorer.reports.verify.passages import Figure
 
 OWN_COUNT = "a count of the writer's own"
 OF_READ = "a count of what was read"
@@ -84,20 +85,6 @@ PAIR = 2
 YEARS = frozenset(["years", "year", "Jahre", "Jahren", "年", "ans", "années"])
 
 
-class Placed(Protocol):
-    """What has a place in a text."""
-
-    @property
-    def start(self) -> int:
-        """Where it begins."""
-        ...
-
-    @property
-    def end(self) -> int:
-        """Where it ends."""
-        ...
-
-
 def own_count(one: Quantity, text: str) -> str:
     """Return why a number is the writer's own counting; empty when that is not plain."""
     value = max(one.values)
@@ -108,24 +95,20 @@ def own_count(one: Quantity, text: str) -> str:
         return AN_ORDINAL
     if value <= MANY_LISTED and RANK_BEFORE.search(before):
         return A_PLACE
-    if value <= MANY_LISTED and any(
-        found.start() <= one.start and one.end <= found.end() for found in _listed(text, one.start)
-    ):
+    if value <= MANY_LISTED and _is_of_a_list(one, text):
         return OF_READ
-    is_bare = not one.unit or (one.is_word and MEASURES.get(one.unit, MEASURES["s"]).of in {"points", "comments"})
+    is_bare = not one.unit or (one.is_word and _measures(one) in {"points", "comments"})
     if value > FEW_COUNTED or value.denominator != 1 or not is_bare:
         return ""
     rest = text[one.end - (len(one.unit) if one.unit and one.is_word else 0) :][:60]
     is_of_those = one.is_word and OF_THOSE_NAMED.search(before) and NO_NOUN_BEHIND.match(behind)
     is_pair = one.is_word and value == PAIR and THE_TWO.search(before)
     is_known_set = is_pair or (one.is_word and (OF_SET.search(before) or OF_SET.match(behind)))
-    is_counted = (
-        is_of_those or is_known_set or COUNTS.match(" " + rest.lstrip(" -")) or COUNTS_HERE.match(rest.lstrip())
-    )
-    return OWN_COUNT if is_counted else ""
+    is_counted = COUNTS.match(" " + rest.lstrip(" -")) or COUNTS_HERE.match(rest.lstrip())
+    return OWN_COUNT if is_of_those or is_known_set or is_counted else ""
 
 
-def is_rank(one: Placed, text: str) -> bool:
+def is_rank(one: Figure, text: str) -> bool:
     """Return whether a number of a source is an ordinal or a place in a list: `133rd`, `No. 11`."""
     return bool(ORDINAL.match(text, one.end) or RANK_BEFORE.search(text[max(0, one.start - 24) : one.start]))
 
@@ -136,10 +119,11 @@ def _is_counter(one: Quantity, text: str) -> bool:
     return COUNTER_BEHIND.match(text, one.end) is not None and before.count("(") == before.count(")")
 
 
-def _listed(text: str, start: int) -> list["re.Match[str]"]:
-    part = max(0, start - 40)
-    found = [pattern.finditer(text, part, start + 80) for pattern in (OF_A_LIST, OF_A_CHINESE_LIST)]
-    return [one for matches in found for one in matches]
+def _is_of_a_list(one: Quantity, text: str) -> bool:
+    """Return whether a number counts what was read: `4 of 30 stories`."""
+    begin, end = max(0, one.start - 40), one.start + 80
+    found = (match for pattern in (OF_A_LIST, OF_A_CHINESE_LIST) for match in pattern.finditer(text, begin, end))
+    return any(match.start() <= one.start and one.end <= match.end() for match in found)
 
 
 def worked_out(one: Quantity, beside: Sequence[Quantity], clocks: Sequence[str] = (), years: Sequence[int] = ()) -> str:
@@ -169,12 +153,11 @@ def _follows(one: Quantity, first: Fraction, second: Fraction, units: tuple[str,
     bare = {unit.split("|")[0] for unit in units if unit}
     if len(bare) > 1:
         return False
-    is_ratio = MEASURES.get(mine, MEASURES["s"]).of == "times"
     if mine == PERCENT and any(
         _equals(value, known, one) for known in (abs(second - first) / first * 100, first / second * 100)
     ):
         return True
-    if is_ratio and _equals(value, max(first, second) / min(first, second), one):
+    if _measures(one) == "times" and _equals(value, max(first, second) / min(first, second), one):
         return True
     unit = units[0] or units[1]
     is_same = mine == unit or not unit or (unit == PERCENT and mine in {"pp", "points", "point"})
@@ -192,34 +175,35 @@ def part_of_whole(one: Quantity, beside: Sequence[Quantity], indexed: IndexedSou
     return ""
 
 
+def _measures(one: Quantity) -> str:
+    """Return what the unit of a number measures; empty where that is not known."""
+    return MEASURES[one.unit].of if one.unit in MEASURES else ""
+
+
 def _minutes(one: Quantity) -> Fraction | None:
-    measure = MEASURES.get(one.unit)
-    is_time = measure is not None and measure.of == "time"
-    return hours(one) * 60 if is_time else None
+    return hours(one) * 60 if _measures(one) == "time" else None
 
 
-def _minutes_between(begin: str, end: str) -> Fraction | None:
-    parts = [clock.split(":") for clock in (begin, end)]
-    first, second = (int(hour) * 60 + int(minute) for hour, minute in parts)
+def _minutes_between(begin: str, end: str) -> Fraction:
+    first, second = (int(hour) * 60 + int(minute) for hour, minute in (begin.split(":"), end.split(":")))
     return Fraction((second - first) % (24 * 60))
 
 
 def _equals(value: Fraction, known: Fraction, one: Quantity) -> bool:
     """Return whether two numbers are equal as far as they are written out."""
     written = one.text.split(".")[1] if "." in one.text else ""
-    places = len("".join(c for c in written if c.isdigit()))
-    return abs(value - known) <= TIED / 10**places
+    return abs(value - known) <= TIED / 10 ** sum(c.isdigit() for c in written)
 
 
 def is_rate(one: Quantity) -> bool:
     """Return whether a number is of points an hour."""
-    return one.per == "hour" and (not one.unit or MEASURES.get(one.unit, MEASURES["s"]).of == "points")
+    return one.per == "hour" and (not one.unit or _measures(one) == "points")
 
 
 def is_age(one: Quantity, text: str) -> bool:
     """Return whether a number says how old a post was."""
     is_shown = AGE.match(text, one.end) or AGE_BEFORE.search(text[max(0, one.start - 40) : one.start])
-    return MEASURES.get(one.unit, MEASURES["bit"]).of == "time" and bool(is_shown)
+    return _measures(one) == "time" and bool(is_shown)
 
 
 def post_facts(one: Quantity, indexed: IndexedSource, around: Sequence[Quantity], text: str) -> tuple[bool, str] | None:
@@ -227,10 +211,10 @@ def post_facts(one: Quantity, indexed: IndexedSource, around: Sequence[Quantity]
 
     Both were shown when the post was read and are not in its text: they are points and time of posting, worked out.
     """
-    if indexed.source.kind not in POSTS or not (is_rate(one) or is_age(one, text)):
+    # Commenters speak of hours of their own.
+    is_own = indexed.source.kind in THREADS and not is_rate(one) and not AGE.match(text, one.end)
+    if indexed.source.kind not in POSTS or is_own or not (is_rate(one) or is_age(one, text)):
         return None
-    if indexed.source.kind in THREADS and not is_rate(one) and not AGE.match(text, one.end):
-        return None  # commenters speak of hours of their own
     ages = [hours(other) for other in around if is_age(other, text)]
     rates = [other for other in around if is_rate(other)]
     if ages and rates:
@@ -239,11 +223,9 @@ def post_facts(one: Quantity, indexed: IndexedSource, around: Sequence[Quantity]
     if known_h is None:
         return True, "worked out when the post was read"
     if is_age(one, text):
-        is_possible = hours(one) <= known_h * (1 + RATE_SHARE) + SLACK_H
-        return (
-            is_possible,
-            "the age when the post was read" if is_possible else f"it was {float(known_h):.1f} hours old",
-        )
+        if hours(one) <= known_h * (1 + RATE_SHARE) + SLACK_H:
+            return True, "the age when the post was read"
+        return False, f"it was {float(known_h):.1f} hours old"
     needed = [points / max(one.values) for points in _points(indexed) if max(one.values)]
     is_possible = not needed or min(needed) <= max(known_h, Fraction(1)) * (1 + RATE_SHARE) + SLACK_H
     return is_possible, "worked out from points and age" if is_possible else "its points and age give another rate"
@@ -253,21 +235,16 @@ def _rate_fits(rate: Quantity, age_h: Fraction, indexed: IndexedSource) -> tuple
     points = _points(indexed)
     least, most = max(age_h - SLACK_H, Fraction(1)), max(age_h + SLACK_H, Fraction(1))
     value = max(rate.values)
-    fits = not points or any(one / most * (1 - RATE_SHARE) <= value <= one / least * (1 + RATE_SHARE) for one in points)
-    if fits:
+    if not points or any(one / most * (1 - RATE_SHARE) <= value <= one / least * (1 + RATE_SHARE) for one in points):
         return True, "worked out from points and age"
-    return (
-        False,
-        f"{int(points[0])} points in {float(age_h):.1f} hours are {float(points[0] / max(age_h, 1)):.1f} an hour",
-    )
+    rate_then = float(points[0] / max(age_h, 1))
+    return False, f"{int(points[0])} points in {float(age_h):.1f} hours are {rate_then:.1f} an hour"
 
 
 def _points(indexed: IndexedSource) -> list[Fraction]:
     """Return the points of a post, as the first lines of its text tell them."""
-    known = [
-        one for one in indexed.quantities if MEASURES.get(one.unit, MEASURES["s"]).of == "points" and not one.is_word
-    ]
-    return [max(one.values) for one in known[:1]]
+    known = (one for one in indexed.quantities if _measures(one) == "points" and not one.is_word)
+    return [max(one.values) for one in islice(known, 1)]
 
 
 def age_when_read(indexed: IndexedSource) -> Fraction | None:

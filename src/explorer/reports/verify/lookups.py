@@ -8,23 +8,8 @@ from explorer.reports.verify.amounts import Places, counts_there, has_amount, in
 from explorer.reports.verify.arithmetic import DerivedNumber, follows_from, from_one_figure, years_after
 from explorer.reports.verify.claims import FAULTS, Finding, Kind, Verdict
 from explorer.reports.verify.context import ClaimText, claim_text, closeness, conflict_at
-from explorer.reports.verify.derived import (
-    COUNTED,
-    RANKS,
-    is_rank,
-    own_count,
-    part_of_whole,
-    post_facts,
-    worked_out,
-)
-from explorer.reports.verify.figures import (
-    Named,
-    Quantity,
-    has_name,
-    measured,
-    release,
-    wholes,
-)
+from explorer.reports.verify.derived import COUNTED, RANKS, is_rank, own_count, part_of_whole, post_facts, worked_out
+from explorer.reports.verify.figures import Named, Quantity, has_name, measured, release, wholes
 from explorer.reports.verify.indexed_source import ZONE_CHARS, IndexedSource
 from explorer.reports.verify.passages import Figure, figure_of, is_label
 from explorer.reports.verify.plain import plain, words
@@ -113,28 +98,24 @@ class Cited:
 
 def found(kind: Kind, text: str, source: str, how: str) -> LookupOutcome:
     """Return the finding that a source has it."""
-    return LookupOutcome(
-        Finding(kind=kind, text=text, verdict=Verdict.SUPPORTED, source=source, reason=f"{how} in {source}")
-    )
+    verdict, reason = Verdict.SUPPORTED, f"{how} in {source}"
+    return LookupOutcome(Finding(kind=kind, text=text, verdict=verdict, source=source, reason=reason))
 
 
 def elsewhere(kind: Kind, text: str, source: str, conflict: Conflict) -> LookupOutcome:
     """Return the finding that a source has it, and says it otherwise."""
     shown = "; ".join(f"“{passage[:PASSAGE_CHARS]}”" for passage in dict.fromkeys(conflict.passages))
-    reason = f"{source} {conflict.why}: {shown}"
+    verdict, reason, passages = Verdict.ELSEWHERE, f"{source} {conflict.why}: {shown}", conflict.passages
     return LookupOutcome(
-        Finding(
-            kind=kind, text=text, verdict=Verdict.ELSEWHERE, source=source, reason=reason, passages=conflict.passages
-        )
+        Finding(kind=kind, text=text, verdict=verdict, source=source, reason=reason, passages=passages)
     )
 
 
 def not_found(kind: Kind, text: str, cited: Cited, more: str = "", *, is_contradicted: bool = False) -> LookupOutcome:
     """Return the finding that no cited source has it."""
     reason = f"not in {cited.ids}" + (f"; {more}" if more else "")
-    return LookupOutcome(
-        Finding(kind=kind, text=text, verdict=Verdict.NOT_FOUND, reason=reason), is_contradicted=is_contradicted
-    )
+    finding = Finding(kind=kind, text=text, verdict=Verdict.NOT_FOUND, reason=reason)
+    return LookupOutcome(finding, is_contradicted=is_contradicted)
 
 
 PASSAGE_CHARS = 300
@@ -217,11 +198,8 @@ def _without_year(day: Day, indexed: IndexedSource) -> bool:
 def _other_days(day: Day, cited: Cited) -> str:
     """Return the source's dates that could have been meant."""
     for indexed in cited:
-        known = [
-            one
-            for one in [*indexed.days, *([indexed.published] if indexed.published else [])]
-            if bool(one.day) == bool(day.day)
-        ]
+        dated = indexed.days | ({indexed.published} if indexed.published else set[Day]())
+        known = [one for one in dated if bool(one.day) == bool(day.day)]
         near = sorted(one for one in known if one.year in {0, day.year} or one.month == day.month)
         if near:
             shown = dict.fromkeys("-".join(f"{part:02d}" for part in one if part) for one in near)
@@ -252,6 +230,11 @@ def _clock(part: SentencePart, named: Named, clock: str, cited: Cited) -> Lookup
     return replace(found(kind, text, source, how), span=(named.start, named.end), places=tuple(places))
 
 
+def _either(kind: Kind, text: str, cited: Cited, has: Callable[[IndexedSource], str]) -> LookupOutcome:
+    source, how = cited.first(has)
+    return found(kind, text, source, how) if source else not_found(kind, text, cited)
+
+
 def _version(text: str, version: tuple[int, ...], cited: Cited) -> LookupOutcome:
     def has(indexed: IndexedSource) -> str:
         if any(known[: len(version)] == version for known in indexed.releases):
@@ -259,13 +242,11 @@ def _version(text: str, version: tuple[int, ...], cited: Cited) -> LookupOutcome
         is_number = len(version) == 1 and any(not one.unit for one in indexed.by_value.get(Fraction(version[0]), ()))
         return "found" if is_number or has_name(indexed.spaced, text) else ""
 
-    source, how = cited.first(has)
-    return found("version", text, source, how) if source else not_found("version", text, cited)
+    return _either("version", text, cited, has)
 
 
 def _name(text: str, cited: Cited) -> LookupOutcome:
-    source, how = cited.first(lambda indexed: "found" if has_name(indexed.spaced, text) else "")
-    return found("name", text, source, how) if source else not_found("name", text, cited)
+    return _either("name", text, cited, lambda indexed: "found" if has_name(indexed.spaced, text) else "")
 
 
 MAX_EXPLAINED = 60

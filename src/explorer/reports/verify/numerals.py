@@ -151,12 +151,7 @@ _MEASURES: Mapping[str, Mapping[str, int | str]] = {
         "GWh gigawatt-hours gigawatt_hours Gigawattstunden 吉瓦时": 10**9,
         "TWh terawatt-hours terawatt_hours Terawattstunden": 10**12,
     },
-    "frequency": {
-        "Hz hz hertz 赫兹": 1,
-        "kHz": 10**3,
-        "MHz": 10**6,
-        "GHz": 10**9,
-    },
+    "frequency": {"Hz hz hertz 赫兹": 1, "kHz": 10**3, "MHz": 10**6, "GHz": 10**9},
     "volume": {
         "ml milliliters millilitres 毫升": 1,
         "cl centilitres centiliters": 10,
@@ -164,27 +159,13 @@ _MEASURES: Mapping[str, Mapping[str, int | str]] = {
         "litre litres liter liters Liter Litern litros L 升": 10**3,
         "m^3 m3 cubic_metres cubic_meters cubic_metre Kubikmeter Kubikmetern mètres_cubes 立方米": 10**6,
     },
-    "degrees": {
-        "° degrees degree Grad degrés 度": 1,
-    },
-    "celsius": {
-        "°C degrees_Celsius degree_Celsius Celsius celsius Grad_Celsius 摄氏度 度C": 1,
-    },
-    "fahrenheit": {
-        "°F degrees_Fahrenheit degree_Fahrenheit Fahrenheit fahrenheit 华氏度": 1,
-    },
-    "volts": {
-        "V volt volts 伏": 1,
-    },
-    "times": {
-        "x X \u00d7 times fold 倍": 1,
-    },
-    "points": {
-        "points point pts upvotes upvote votes 分 票": 1,
-    },
-    "comments": {
-        "comments comment replies 条评论 个评论 则评论 條評論 条留言 评论 条回复": 1,
-    },
+    "degrees": {"° degrees degree Grad degrés 度": 1},
+    "celsius": {"°C degrees_Celsius degree_Celsius Celsius celsius Grad_Celsius 摄氏度 度C": 1},
+    "fahrenheit": {"°F degrees_Fahrenheit degree_Fahrenheit Fahrenheit fahrenheit 华氏度": 1},
+    "volts": {"V volt volts 伏": 1},
+    "times": {"x X \u00d7 times fold 倍": 1},
+    "points": {"points point pts upvotes upvote votes 分 票": 1},
+    "comments": {"comments comment replies 条评论 个评论 则评论 條評論 条留言 评论 条回复": 1},
 }
 """Spellings of units and their size in the smallest one of the table, by what they measure."""
 

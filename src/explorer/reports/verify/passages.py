@@ -68,7 +68,7 @@ SMALL_WORD = re.compile(r"(?<![\w'-])[a-z][\w'-]+")
 GERMAN_WORD = re.compile(r"[^\W_]+(?:-[^\W\d_]+)*|[.,;:!?„“\"]")
 NOUN_BEFORE = re.compile(
     r"d(?:er|ie|as|en|em|es)|k?ein\w*|ihr\w*|sein\w*|i[mn]s?|am|zu[mr]|vom|beim|alle\w*|dies\w*|jede\w*|viele\w*|mehr"
-    r"|weniger|als|und|nur|kaum|\d+|\w+(?:e[rsmn]?|ig|isch)",
+    r"|weniger|als|und|nur|kaum|\d+|\w+(?:e[rsmn]?|ig|isch)"
 )
 """Words after which a German noun is mostly no name: articles, numbers, adjectives."""
 NAME_BEFORE = frozenset(["in", "von", "aus", "bei", "nach", "für", "und"])

@@ -37,21 +37,8 @@ SHARE = re.compile(
     re.IGNORECASE,
 )
 
-HINTS = (
-    "third",
-    "quarter",
-    "fifth",
-    "ixth",
-    "eventh",
-    "ighth",
-    "inth",
-    "tenth",
-    "half",
-    "tel",
-    "tiers",
-    "quart",
-    "ième",
-)
+_HINTS = "third quarter fifth ixth eventh ighth inth tenth half tel tiers quart ième"
+HINTS = tuple(_HINTS.split())
 OTHER_HINTS = ("moitié", "hälfte", "jede", "分之", "分の", "一半", "半数", "半數", "半分")
 """Parts of words of which a line has one, if it has a share: most have none, and need not be searched."""
 _SMALL = "two|three|four|five|six|seven|eight|nine"
@@ -108,14 +95,19 @@ def _value(found: "re.Match[str]") -> Fraction | None:
     if found["each"]:
         return Fraction(1, WHOLES[found["each"].lower()])
     if found["count"]:
-        whole = found["whole"].lower()
-        return Fraction(NUMBERS[found["count"].lower()], WHOLES.get(whole) or WHOLES[whole.removesuffix("s")])
+        return Fraction(_number(found["count"]), _whole(found["whole"]))
     whole = _number(found["zh_whole"])
     return Fraction(_number(found["zh_count"]), whole) if whole else None
 
 
 def _number(word: str) -> int:
     return int(word) if word.isdigit() else NUMBERS.get(word.lower(), 0)
+
+
+def _whole(word: str) -> int:
+    """Return how many parts a word such as `thirds` makes of a whole."""
+    small = word.lower()
+    return WHOLES.get(small) or WHOLES[small.removesuffix("s")]
 
 
 PARTS_OF_SCALE = re.compile(
@@ -142,8 +134,7 @@ FOREIGN = re.compile(
 def more_numbers(text: str) -> Iterator[tuple[int, int, Fraction]]:
     """Yield start, end and value of numbers that are parts of a scale or of a unit, or are German or French."""
     for found in PARTS_OF_SCALE.finditer(text):
-        whole = found["whole"].lower()
-        part = Fraction(_number(found["count"]), WHOLES.get(whole) or WHOLES[whole.removesuffix("s")])
+        part = Fraction(_number(found["count"]), _whole(found["whole"]))
         yield found.start(), found.end(), part * SCALES[found["scale"].lower()]
     for found in HALF_OF.finditer(text):
         yield found.start(), found.end(), Fraction(1, 2)

@@ -17,6 +17,7 @@ from explorer.text.frontmatter import without_frontmatter
 from explorer.text.rendering import ModelText, own
 from explorer.text.urls import SCHEME_AND_WWW, host_of, page_key
 
+NO_ADVICE = own("")
 MAX_NAMED = 3
 """Limit for numbers, addresses and the like in one reason."""
 LEAST_UNCITED = 3
@@ -54,7 +55,7 @@ class Flaw:
     kind: FlawKind
     clause: str
     """What is wrong, for readers, with `{it}` for what the text is."""
-    advice: ModelText
+    advice: ModelText = NO_ADVICE
     """What to do, for the model that wrote the text; empty where it is said before, or sentence by sentence."""
 
     def reason(self, subject: str = "the report") -> str:
@@ -83,7 +84,7 @@ def flaws(
         _unknown_links(body, sources, text_of, asked),
         _uncited(body, sources, verification),
     )
-    return tuple(flaw for flaw in found if flaw is not None)
+    return tuple(filter(None, found))
 
 
 def _dangling(body: str, sources: Mapping[str, Source]) -> Flaw | None:
@@ -92,11 +93,7 @@ def _dangling(body: str, sources: Mapping[str, Source]) -> Flaw | None:
     if not ids and not is_said:
         return None
     named = f": {', '.join(ids)}" if ids else ""
-    return Flaw(
-        FlawKind.DANGLING,
-        f"{{it}} cites sources that do not exist{named}",
-        own(""),
-    )
+    return Flaw(FlawKind.DANGLING, f"{{it}} cites sources that do not exist{named}")
 
 
 def _unsupported(verification: Verification, sources: Mapping[str, Source]) -> Flaw | None:
@@ -112,11 +109,7 @@ def _unsupported(verification: Verification, sources: Mapping[str, Source]) -> F
     is_otherwise = any(one.verdict is Verdict.ELSEWHERE for one in faults)
     missing = "have a quote or a figure that their sources do not have"
     what = "say what their sources do not say" if is_otherwise else missing
-    return Flaw(
-        FlawKind.UNSUPPORTED,
-        f"in {{it}}, {count} of {total} cited sentences {what}",
-        own(""),
-    )
+    return Flaw(FlawKind.UNSUPPORTED, f"in {{it}}, {count} of {total} cited sentences {what}")
 
 
 def _own_numbers(body: str) -> Flaw | None:

@@ -6,7 +6,7 @@ they are somebody's, and the one whom the sentence names is neither there nor ne
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from explorer.reports.verify.figures import FILLER
 from explorer.reports.verify.indexed_source import IndexedSource
@@ -159,7 +159,6 @@ LINE_OF = re.compile(r"^[ \t]*(?:- )?(?P<who>[\w.-]{3,30})(?: \([^()\n]{4,60}\))
 LEAST_TERMS = 2
 LEAST_SHARED = 0.5
 LEAST_ALSO = 0.75
-MAX_POSTINGS = 60
 AROUND_VERB = 90
 
 
@@ -169,10 +168,7 @@ def report_conflict(text: str, there: Passages) -> Conflict | None:
     if not who or FILLER in text or not any(_has(there.text, name) for name in who):
         return None
     words = terms_of(what).words - terms_of(" ".join(who)).words
-    counts: dict[int, int] = {}
-    for word in words:
-        for number in there.index.get(word, ())[:MAX_POSTINGS]:
-            counts[number] = counts.get(number, 0) + 1
+    counts = there.shared(words)
     best = max(counts.values(), default=0)
     if best < max(LEAST_TERMS, LEAST_SHARED * len(words)):
         return None
@@ -194,10 +190,7 @@ def _reported(text: str) -> tuple[list[str], str]:
         is_plain = found and not CJK_PRONOUN.search(found["who"])
         return ([found["who"][-2:]], shown[found.end() :]) if found and is_plain else ([], "")
     if source := SOURCE_OF.match(shown):
-        names = [name for _, name in placed_names(source["who"])]
-        return [
-            word.removesuffix("'s") for word in names[0].split() if len(word) > LEAST_TERMS
-        ] if names else [], shown[source.end() :]
+        return _words_of(_names(source["who"])), shown[source.end() :]
     verb = VERB.search(shown)
     if verb is None or not HERE.match(shown[: verb.start()]):
         return [], ""
@@ -205,8 +198,12 @@ def _reported(text: str) -> tuple[list[str], str]:
     names = [name for place, name in placed_names(head) if not BELONGS.search(head[:place])]
     if not names and re.fullmatch(r"[\w.-]{3,30} ", head):
         names = [head.strip()]
-    who = [word.removesuffix("'s") for word in names[0].split() if len(word) > LEAST_TERMS] if names else []
-    return who, shown[verb.end() :]
+    return _words_of(names), shown[verb.end() :]
+
+
+def _words_of(names: Sequence[str]) -> list[str]:
+    """Return the words of the first of some names."""
+    return [word.removesuffix("'s") for name in names[:1] for word in name.split() if len(word) > LEAST_TERMS]
 
 
 def _has(text: str, name: str) -> bool:

@@ -87,9 +87,9 @@ def statement_conflict(
 
 def _against(one: "Statement", there: Passages) -> Conflict | None:
     """Return what the first rule that finds something says."""
-    rules = (_opposite, _other_time, _other_name)
-    rules = rules if one.places else (*rules, _turned_round, _other_subject_cjk)
-    found = next((found for rule in rules if (found := rule(one, there))), None)
+    found = _opposite(one, there) or _other_time(one, there) or _other_name(one, there)
+    if not one.places:
+        found = found or _turned_round(one, there) or other_head_conflict(one.text, there)
     found = found or opposite_words(one.text, there)
     return found or substituted(one.text, there) or other_doer(one.text, there)
 
@@ -215,10 +215,6 @@ def _turned_round(one: Statement, there: Passages) -> Conflict | None:
         if not is_turned(text, groups(text, there), sentence, groups(sentence, there)):
             return None
     return Conflict(TURNED, (there.sentence(numbers[0]),))
-
-
-def _other_subject_cjk(one: Statement, there: Passages) -> Conflict | None:
-    return other_head_conflict(one.text, there)
 
 
 PARENTHESES = re.compile(r"\([^()]{0,200}(?:\([^()]{0,100}\)[^()]{0,100}){0,3}\)")
