@@ -5,6 +5,7 @@ control is what a program does that takes names for text, paths for short, and f
 """
 
 import asyncio
+import json
 import os
 import shutil
 import subprocess
@@ -18,9 +19,12 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from attacks.attack import Attack
+from cli.test_hostile_journals import OLD, RUN, sealed
 from command import explorer_here
+from explorer.journal.listing import read_records
 from explorer.reports.render import render
 from explorer.schema.errors import ToolError
+from explorer.workspace.access import journal_path
 from nesting import nest
 from reports.test_report_images import SOURCES, TRAP, at_once
 from sources.loopback import Handler, open_plain_web, serving
@@ -358,6 +362,25 @@ def _escapes_as_they_are(folder: Path) -> bool:
     return "\x1b" in subprocess.run(["cat", str(report)], capture_output=True, text=True, check=True).stdout
 
 
+def _named(folder: Path) -> Path:
+    """A run whose agents have names with escapes, as whoever sends it may write its journal."""
+    records = [json.loads(line) for line in OLD.read_text().strip().split("\n")]
+    run = folder / "workspace" / RUN
+    (run / ".explorer").mkdir(parents=True)
+    journal_path(run).write_bytes(sealed([record | {"agent": f"{record['agent']}{ESCAPE}"} for record in records]))
+    return run
+
+
+def _escapes_in_names(folder: Path, words: tuple[str, ...]) -> bool:
+    _named(folder)
+    return "\x1b" in shown(folder, *words) or "\x07" in shown(folder, *words)
+
+
+def _names_as_they_are(folder: Path) -> bool:
+    names = {str(record.event.agent) for record in read_records(_named(folder))}
+    return any("\x1b" in name for name in names)
+
+
 def _loads(_folder: Path, payload: str, *, is_rendered: bool = True) -> bool:
     text = f"Text [S1].\n\n{payload}\n"
     return bool(at_once(render(text, SOURCES, "en").text if is_rendered else text))
@@ -377,6 +400,15 @@ PRINTED = [
             ("watch", "latest", "--speed", "max"),
             ("show", "latest"),
         )
+    ),
+    *(
+        Attack(
+            f"escapes-in-names-{words[0]}",
+            "The agents of a run that somebody sent have names with terminal escapes, and it is looked at.",
+            partial(_escapes_in_names, words=words),
+            _names_as_they_are,
+        )
+        for words in (("watch", "latest", "--speed", "max"), ("show", "latest"))
     ),
     *(
         Attack(

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from explorer.cli.screens.session_lines import approval_line, cut_line, models_words, session_lines, short_model
-from explorer.observe.formatting import counted, duration, money, one_line, result_words, tokens
+from explorer.observe.formatting import counted, duration, money, one_line, result_words, tokens, without_controls
 from explorer.observe.run_view import WORKING, AgentView, RunView, outage_words
 from explorer.schema.events import ApprovalDecided, JournalRecord, SessionConfigured, TurnTaken
 from explorer.text.urls import host_of
@@ -79,7 +79,7 @@ class LiveView:
 
     def say(self, text: str) -> None:
         """Write a line above the view."""
-        self._console.print(Text(text))
+        self._console.print(Text(without_controls(text)))
 
     def drawn(self, console: Console) -> Group:
         """Return the view as it is now, for a console; its last line is the question, if there is one."""
@@ -113,6 +113,8 @@ def drawing(view: RunView, now: datetime, console: Console, keys: Text | None = 
         keys or Text(OWN_RUN_KEYS, style="dim"),
     ]
     for line in lines:
+        # Names, too, are what a journal from elsewhere says.
+        line.plain = without_controls(line.plain)
         line.no_wrap = True
         line.overflow = "ellipsis"
         line.truncate(console.width - 1, overflow="ellipsis")

@@ -131,9 +131,9 @@ def as_json(value: object) -> str:
 
 
 def say(text: str) -> None:
-    """Write a line to stderr. A reader that went away must not end a run."""
+    """Write a line to stderr, without what would control a terminal. A reader that went away must not end a run."""
     with suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
+        print(without_controls(text), file=sys.stderr, flush=True)
 
 
 def emit(text: str) -> None:
