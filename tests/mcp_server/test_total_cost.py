@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -152,6 +152,30 @@ def test_servers_of_a_workspace_share_a_day_s_limit(tmp_path: Path) -> None:
         machine.server().reserve("c", 0.1)
     machine.day = "2026-11-25"
     assert machine.server().reserve("c", 5.0) == pytest.approx(0.6), "b is at work, and may still spend its 40 cents"
+
+
+def test_a_clock_that_goes_back_gives_no_money_back(tmp_path: Path) -> None:
+    """Servers in two time zones may be at two days for hours, and each would begin the other's day anew."""
+    machine = Machine(tmp_path)
+    east, west = machine.server(), machine.server()
+    for number in range(4):
+        machine.day = ("2026-11-25", "2026-11-24")[number % 2]
+        server = (east, west)[number % 2]
+        with suppress(ToolError):
+            server.settle(f"{number}", server.reserve(f"{number}", 0.6))
+    assert east.spent_usd == pytest.approx(1.0)
+    machine.day = "2026-11-26"
+    assert west.reserve("next", 5.0) == pytest.approx(1.0)
+
+
+def test_a_clock_that_was_far_ahead_ends_no_day_for_years(tmp_path: Path) -> None:
+    """What was spent while it was wrong counts for the day at which it is right again, and for no later one."""
+    machine = Machine(tmp_path)
+    server = machine.server()
+    for day, left in (("2126-01-01", 1.0), ("2026-11-25", 0.4), ("2026-11-26", 1.0)):
+        machine.day = day
+        assert server.reserve(day, 5.0) == pytest.approx(left)
+        server.settle(day, 0.6 if left > 0.5 else left)
 
 
 def test_what_a_killed_server_s_runs_had_spent_is_read_from_their_journals(tmp_path: Path) -> None:

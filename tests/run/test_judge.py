@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +11,19 @@ import yaml
 from pydantic import SecretStr
 
 from command import explorer
+from explorer.agents.budget import Account
+from explorer.agents.payments import PaidClient
 from explorer.cli.commands.ask import SAMPLE_QUESTION
 from explorer.journal.run_state import RunState
+from explorer.llm.retry import FailedAttempt
+from explorer.run.judge import JudgeAccount, LimitedClient
 from explorer.run.run import start
-from explorer.schema.events import CitationsJudged, Status
+from explorer.schema.errors import ModelError
+from explorer.schema.events import AnyEvent, CitationsJudged, RequestSent, Status
+from explorer.schema.messages import Request, Turn, Usage, UserText
 from explorer.schema.model_options import Price
 from explorer.schema.settings import Limits, Secrets, Services, Settings
+from explorer.testing import says
 from model_servers import AnthropicServer, Asked, ModelServer, OpenAIResponsesServer, OpenAIServer, Reply
 from team_script import only_run, records_of
 
@@ -126,6 +134,43 @@ async def test_a_money_limit_holds_by_the_judges_bill(tmp_path: Path, wire: str,
         assert run_state.estimated.cost_usd == pytest.approx(run_state.known_cost_usd)
     fields = yaml.safe_load((run / "report.md").read_text().split("---\n")[1])
     assert ("estimated" in fields) != reports_usage
+
+
+async def test_a_question_in_chinese_fits_its_reservation() -> None:
+    """A character of Chinese is a token or more, and three bytes."""
+    text = "电池的成本下降了。" * 200
+    account = Account("run", max_cost_usd=0.001)
+
+    class Billing:
+        """A vendor that bills a token for each character."""
+
+        async def generate(self, request: Request) -> Turn:
+            """Answer, and bill."""
+            usage = Usage(input_tokens=len(request.system) + len(text), output_tokens=2)
+            return says("CARRIED", cost_usd=usage.total_tokens / 1e6).model_copy(update={"usage": usage})
+
+    async def record(event: AnyEvent) -> None:
+        assert isinstance(event, RequestSent)
+
+    async def fails(_attempt: FailedAttempt) -> None:
+        pytest.fail("every attempt is answered")
+
+    def cost(input_tokens: int, output_tokens: int) -> float:
+        return (input_tokens + output_tokens) / 1e6
+
+    client = LimitedClient(PaidClient(Billing()), JudgeAccount(account, record, fails), cost)
+    request = Request(
+        agent="judge",
+        role="judge",
+        model="m",
+        system="",
+        tools=(),
+        history=(UserText(text=text),),
+        max_output_tokens=50,
+    )
+    with suppress(ModelError):
+        await client.generate(request)
+    assert account.used.cost_usd <= 0.001
 
 
 @pytest.mark.slow

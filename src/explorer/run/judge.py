@@ -4,16 +4,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from explorer.agents.budget import Account, Amount, WorstCost
-from explorer.agents.payments import OverBudgetError, PaidClient, Payment, Terms
+from explorer.agents.payments import BYTES_PER_TOKEN, OverBudgetError, PaidClient, Payment, Terms
+from explorer.journal.context_size import bytes_of
 from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
 from explorer.reports.verify.claims import Judgements, TextOf, Verification, judge
 from explorer.run.resources import JUDGE, Pricing, RunResources, pricing_of, worst_cost
 from explorer.schema.errors import ConfigError, ModelError, ModelFault
 from explorer.schema.events import AnyEvent, CitationsJudged
 from explorer.schema.messages import Estimate, LLMClient, Request, Turn, Usage
-
-CHARS_PER_TOKEN = 2
-"""Fewer than any tokenizer needs: an upper bound for what a question costs."""
 
 
 @dataclass
@@ -55,13 +53,12 @@ class LimitedClient:
         Raises:
             ModelError: A limit has no room, or the model did not answer.
         """
-        tokens = (len(request.system) + sum(len(str(message)) for message in request.history)) // CHARS_PER_TOKEN
+        size = len(request.system.encode("utf-8", "replace")) + sum(map(bytes_of, request.history))
+        tokens = size // BYTES_PER_TOKEN
         reservation = await self.judge_account.account.reserve(tokens, request.max_output_tokens, self.worst)
         if isinstance(reservation, str):
             raise _over_budget(reservation)
-        terms = Terms(
-            self.judge_account.account, self.worst, self.judge_account.record, request_bytes=tokens * CHARS_PER_TOKEN
-        )
+        terms = Terms(self.judge_account.account, self.worst, self.judge_account.record, request_bytes=size)
         payment = Payment(terms, reservation, tokens)
         try:
             turn = await self.inner.generate(replace(request, attempt=payment.attempt))

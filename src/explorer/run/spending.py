@@ -7,7 +7,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -18,6 +18,8 @@ from explorer.text.rendering import ModelText, code, codes, inline, own
 from explorer.workspace.safe_open import FILE_MODE, make_private_folder, write_private
 
 FOLDER = "spending"
+DAYS_APART = timedelta(days=2)
+"""The most that two places on earth are apart in days."""
 PATIENCE_S = 10.0
 """Seconds to wait for another process that looks at the file."""
 
@@ -107,10 +109,16 @@ class SpendingBook:
             raise ToolError(own(words, error=inline(str(error)))) from error
 
     def _begin_day(self, spending: DaySpending) -> None:
-        """Count anew on a new day; what is at work then may still be spent, and so counts for it."""
+        """Count anew on a later day; what is at work then may still be spent, and so counts for it.
+
+        A day that was is not begun again: processes in other time zones may be at it, or the clock was set back.
+        """
         today = self._today()
-        if spending.day != today:
+        if spending.day < today:
             spending.day, spending.spent_usd = today, 0.0
+        elif spending.day > f"{date.fromisoformat(today) + DAYS_APART}":
+            # The clock was wrong. What was spent then is counted until tomorrow, and not until the day it showed.
+            spending.day = today
 
     def _hold(self, path: Path) -> None:
         """Take this process's mark with its first look, and remove those of processes that are gone."""
