@@ -202,7 +202,7 @@ def _of_answer(
     if not question.answers:
         return {}
     body = without_frontmatter(draft.text)
-    is_right = any(is_in(answer, text) for answer in question.answers for text in (summary, answer_part(body)))
+    is_right, is_found = _answered(question, body, summary)
     is_cited = any(
         is_in(answer, claim.sentence) and any(is_in(answer, text_of(one) or "") for one in claim.ids)
         for claim in claims
@@ -210,10 +210,16 @@ def _of_answer(
     )
     return {
         "right": is_right,
-        "found": is_right or any(is_in(answer, body) for answer in question.answers),
+        "found": is_found,
         # A source says neither "yes" nor "no": there, citing anything has to do.
         "cited": is_right and any(claim.ids for claim in claims) if _is_yes_or_no(question) else is_cited,
     }
+
+
+def _answered(question: EvalQuestion, body: str, summary: str = "") -> tuple[bool, bool]:
+    """Return whether an accepted answer is in the summary or the first paragraphs, and whether it is anywhere."""
+    is_right = any(is_in(answer, text) for answer in question.answers for text in (summary, answer_part(body)))
+    return is_right, is_right or any(is_in(answer, body) for answer in question.answers)
 
 
 def _is_yes_or_no(question: EvalQuestion) -> bool:
@@ -226,8 +232,7 @@ def score_text(question: EvalQuestion, report: str) -> Score:
         score = Score(id=question.id, status="complete", has_report=bool(report.strip()))
         return score.model_copy(update=_of_day(question, report))
     body = without_frontmatter(report)
-    is_right = any(is_in(answer, answer_part(body)) for answer in question.answers)
-    is_found = is_right or any(is_in(answer, body) for answer in question.answers)
+    is_right, is_found = _answered(question, body)
     return Score(id=question.id, status="complete", has_report=bool(body.strip()), right=is_right, found=is_found)
 
 
@@ -280,72 +285,54 @@ def share_of(count: int, n: int) -> Share:
     return Share(count=count, n=n, share=part, low=max(0.0, middle - half), high=min(1.0, middle + half))
 
 
+Measure = tuple[Callable[[Score], int], Callable[[Score], int]]
+"""What counts of a score, and of how many."""
+SHARES: Mapping[str, Measure] = {
+    "report present": (lambda one: one.has_report, lambda _: 1),
+    "report cites sources": (lambda one: one.citations > 0, lambda one: one.has_report),
+    "ended by itself": (lambda one: one.ended_by_itself, lambda _: 1),
+    "without a loop": (lambda one: bool(one.status) and not one.has_looped, lambda _: 1),
+    "right": (lambda one: bool(one.right), lambda one: one.right is not None),
+    "found": (lambda one: bool(one.found), lambda one: one.right is not None),
+    "cited": (lambda one: bool(one.cited), lambda one: one.cited is not None),
+    "documents cited": (
+        lambda one: one.supporting or 0,
+        lambda one: 0 if one.supporting is None else one.supporting_of,
+    ),
+    "citations supported": (lambda one: one.supported, lambda one: one.checked),
+    "facts cited": (lambda one: one.citations, lambda one: one.citations + one.uncited),
+}
+JUDGED: Mapping[str, Measure] = {
+    "citations supported, by the judge": (lambda one: one.judged_supported, lambda one: one.judged),
+    "facts supported, by the judge": (
+        lambda one: one.judged_supported,
+        lambda one: one.judged + one.uncited if one.judged else 0,
+    ),
+}
+"""The judge's precision and recall of citations."""
+OF_DAYS: Mapping[str, Measure] = {
+    "biggest stories named": (lambda one: one.stories or 0, lambda one: one.stories_of),
+    "named with their comments": (lambda one: one.discussed, lambda one: one.stories or 0),
+    "discussions of that day": (lambda one: one.linked_of_day, lambda one: one.linked),
+    "discussions among the 30 biggest": (lambda one: one.linked_notable, lambda one: one.linked),
+    "points and comments right": (lambda one: one.figures_right, lambda one: one.figures),
+}
+"""The measures of a digest of a recorded day."""
+OF_CALLS: Mapping[str, Measure] = {
+    "calls valid": (lambda one: one.calls - one.malformed_calls - one.invalid_calls, lambda one: one.calls),
+    "calls that worked": (lambda one: one.calls - one.failed_calls, lambda one: one.calls),
+}
+
+
 def shares(scores: Sequence[Score]) -> dict[str, Share]:
     """Return the shares of all questions, by what is measured, in the order in which they are shown."""
-    answers = [one for one in scores if one.right is not None]
-    cited = [one for one in scores if one.cited is not None]
-    documents = [one for one in scores if one.supporting is not None]
-    return {
-        "report present": share_of(sum(one.has_report for one in scores), len(scores)),
-        "report cites sources": share_of(
-            sum(one.citations > 0 for one in scores), sum(one.has_report for one in scores)
-        ),
-        "ended by itself": share_of(sum(one.ended_by_itself for one in scores), len(scores)),
-        "without a loop": share_of(sum(bool(one.status) and not one.has_looped for one in scores), len(scores)),
-        "right": share_of(sum(bool(one.right) for one in answers), len(answers)),
-        "found": share_of(sum(bool(one.found) for one in answers), len(answers)),
-        "cited": share_of(sum(bool(one.cited) for one in cited), len(cited)),
-        "documents cited": share_of(
-            sum(one.supporting or 0 for one in documents), sum(one.supporting_of for one in documents)
-        ),
-        "citations supported": share_of(sum(one.supported for one in scores), sum(one.checked for one in scores)),
-        "facts cited": share_of(
-            sum(one.citations for one in scores), sum(one.citations + one.uncited for one in scores)
-        ),
-        **_judged_shares(scores),
-        **_day_shares(scores),
-        "calls valid": share_of(
-            sum(one.calls - one.malformed_calls - one.invalid_calls for one in scores), sum(one.calls for one in scores)
-        ),
-        "calls that worked": share_of(
-            sum(one.calls - one.failed_calls for one in scores), sum(one.calls for one in scores)
-        ),
+    measures = {
+        **SHARES,
+        **(JUDGED if any(one.judged for one in scores) else {}),
+        **(OF_DAYS if any(one.stories is not None for one in scores) else {}),
+        **OF_CALLS,
     }
-
-
-def _judged_shares(scores: Sequence[Score]) -> dict[str, Share]:
-    """Return the judge's precision and recall of citations; empty without a judge."""
-    judged = [one for one in scores if one.judged]
-    supported = sum(one.judged_supported for one in judged)
-    precision = share_of(supported, sum(one.judged for one in judged))
-    recall = share_of(supported, sum(one.judged + one.uncited for one in judged))
-    return {"citations supported, by the judge": precision, "facts supported, by the judge": recall} if judged else {}
-
-
-OF_DAYS = (
-    "biggest stories named",
-    "named with their comments",
-    "discussions of that day",
-    "discussions among the 30 biggest",
-    "points and comments right",
-)
-"""The measures of a digest of a recorded day."""
-
-
-def _day_shares(scores: Sequence[Score]) -> dict[str, Share]:
-    """Return what digests have of their days; empty where no question is about a recorded day."""
-    days = [one for one in scores if one.stories is not None]
-    if not days:
-        return {}
-    named, linked = sum(one.stories or 0 for one in days), sum(one.linked for one in days)
-    found = (
-        share_of(named, sum(one.stories_of for one in days)),
-        share_of(sum(one.discussed for one in days), named),
-        share_of(sum(one.linked_of_day for one in days), linked),
-        share_of(sum(one.linked_notable for one in days), linked),
-        share_of(sum(one.figures_right for one in days), sum(one.figures for one in days)),
-    )
-    return dict(zip(OF_DAYS, found, strict=True))
+    return {name: share_of(sum(map(count, scores)), sum(map(of, scores))) for name, (count, of) in measures.items()}
 
 
 class Pairs(Frozen):
