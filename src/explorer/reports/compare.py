@@ -8,12 +8,12 @@ How stories are compared is in `stories`.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
@@ -23,6 +23,7 @@ from explorer.reports.stories import (
     StoryDifference,
     compared_stories,
     count_words,
+    listed,
     listed_stories,
     one_sided_addresses,
     story_lines,
@@ -391,12 +392,8 @@ def _is_about(claim: CitedSentence, addresses: AbstractSet[str]) -> bool:
     return bool(claim.addresses) and addresses >= {*claim.addresses}
 
 
-MAX_SHOWN = 40
-"""The number of entries that the page shows of each list; the JSON output has all."""
 MAX_CHARS = 600
 """The limit in characters of a sentence, title, address or question on the page."""
-
-Found = TypeVar("Found")
 
 
 def comparison_page(found: Comparison) -> str:
@@ -409,14 +406,14 @@ def comparison_page(found: Comparison) -> str:
         "",
         *([f"## Stories: {count_words(found.stories)}", *story_lines(found.stories), ""] if found.stories else []),
         _title("Claims", (found.new_claims, found.gone_claims, found.changed_claims), found.same_claims),
-        *_block("New in B", found.new_claims, lambda one: _claim("B", one.after)),
-        *_block("Gone since A", found.gone_claims, lambda one: _claim("A", one.before)),
-        *_block("Changed", found.changed_claims, _changed_claim),
+        *listed("New in B", found.new_claims, lambda one: _claim("B", one.after)),
+        *listed("Gone since A", found.gone_claims, lambda one: _claim("A", one.before)),
+        *listed("Changed", found.changed_claims, _changed_claim),
         "",
         _title("Sources", (found.new_sources, found.gone_sources, found.changed_sources), found.same_sources),
-        *_block("New in B", found.new_sources, lambda one: [f"- {_source(one)} `{one.after}`"]),
-        *_block("Gone since A", found.gone_sources, lambda one: [f"- {_source(one)} `{one.before}`"]),
-        *_block("Changed", found.changed_sources, _changed_source),
+        *listed("New in B", found.new_sources, lambda one: [f"- {_source(one)} `{one.after}`"]),
+        *listed("Gone since A", found.gone_sources, lambda one: [f"- {_source(one)} `{one.before}`"]),
+        *listed("Changed", found.changed_sources, _changed_source),
     ]
     return "\n".join(lines) + "\n"
 
@@ -429,16 +426,6 @@ def _run(head: RunSummary) -> str:
 def _title(name: str, lists: tuple[Sequence[object], Sequence[object], Sequence[object]], same: int) -> str:
     new, gone, changed = map(len, lists)
     return f"## {name}: {new} new, {gone} gone, {changed} changed, {same} the same"
-
-
-def _block(name: str, found: Sequence[Found], show: Callable[[Found], list[str]]) -> Iterator[str]:
-    if not found:
-        return
-    yield from ("", f"{name}:", "")
-    for one in found[:MAX_SHOWN]:
-        yield from show(one)
-    if len(found) > MAX_SHOWN:
-        yield f"- ... and {len(found) - MAX_SHOWN} more"
 
 
 def _claim(snapshot: str, claim: CitedSentence | None) -> list[str]:

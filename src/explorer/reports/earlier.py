@@ -19,7 +19,6 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import RunStarted
 from explorer.text.frontmatter import split_frontmatter
 from explorer.text.ranking import bm25, rarity
-from explorer.text.rendering import own
 from explorer.text.words import CJK_LETTER, count_words, stem, terms_of, words_of
 from explorer.workspace.access import ENGINE_FOLDER, JOURNAL, QUESTION
 from explorer.workspace.safe_open import opened_below, walk
@@ -235,7 +234,7 @@ def search(query: str, texts: Iterable[PastText], limit: int, limits: SearchLimi
     """
     words = words_sought(query)
     if not words:
-        raise ToolError(own("the query has no words; say what to look for"))
+        raise ToolError.of("the query has no words; say what to look for")
     result, holding = _gather(words, texts, limits or SearchLimits())
     weights = _weights(words, holding, result.texts)
     hits = [hit for found in holding for hit in _best_of(found, weights)]

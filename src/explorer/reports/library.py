@@ -134,12 +134,10 @@ class Library:
         with self._writing():
             stored = self.find(name)
             if stored.fields is None:
-                raise ToolError(
-                    own(
-                        "{name} cannot be added to: {problem}; it is left as it is",
-                        name=stored.name,
-                        problem=stored.problem,
-                    )
+                raise ToolError.of(
+                    "{name} cannot be added to: {problem}; it is left as it is",
+                    name=stored.name,
+                    problem=stored.problem,
                 )
             page = ReportPage.parse(stored.text)
             title = page.update_of(addition.mark) if addition.mark else ""
@@ -161,17 +159,15 @@ class Library:
         if len(exact or fitting) == 1:
             return self._look((exact or fitting)[0])
         if fitting:
-            raise ToolError(
-                own(
-                    "{name} fits {count} reports: {fitting}; give the date too",
-                    name=repr(name),
-                    count=len(fitting),
-                    fitting=", ".join(fitting[:5]),
-                )
+            raise ToolError.of(
+                "{name} fits {count} reports: {fitting}; give the date too",
+                name=repr(name),
+                count=len(fitting),
+                fitting=", ".join(fitting[:5]),
             )
         close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
         guess = own("; close: {names}", names=", ".join(close)) if close else own("")
-        raise ToolError(own("there is no report {name} in the library{guess}", name=repr(name[:200]), guess=guess))
+        raise ToolError.of("there is no report {name} in the library{guess}", name=repr(name[:200]), guess=guess)
 
     def stored_reports(self, date: str = "", query: str = "") -> list[StoredReport]:
         """Return the reports of a day, month or year that contain all words of a query, newest first.
@@ -192,10 +188,8 @@ class Library:
         if ago is not None:
             return f"{self._now() - timedelta(days=ago):%Y-%m-%d}"
         if date.strip() and not DAYS.fullmatch(date.strip()):
-            raise ToolError(
-                own(
-                    "date={date} is not understood: write 2026-08-10, 2026-08, today or yesterday", date=repr(date[:40])
-                )
+            raise ToolError.of(
+                "date={date} is not understood: write 2026-08-10, 2026-08, today or yesterday", date=repr(date[:40])
             )
         return date.strip()
 
@@ -247,13 +241,11 @@ class Library:
     def _put(self, name: str, page: ReportPage) -> None:
         text = page.text()
         if len(text) > MAX_REPORT_CHARS:
-            raise ToolError(
-                own(
-                    "{name} would have {count} characters; the limit is {max_report_chars}: begin another",
-                    name=name,
-                    count=len(text),
-                    max_report_chars=MAX_REPORT_CHARS,
-                )
+            raise ToolError.of(
+                "{name} would have {count} characters; the limit is {max_report_chars}: begin another",
+                name=name,
+                count=len(text),
+                max_report_chars=MAX_REPORT_CHARS,
             )
         for entry in _entries(self.folder / name.partition("/")[0]):
             if TEMPORARY.fullmatch(entry.name):  # of a write that was cut off: nobody else writes now
@@ -261,7 +253,7 @@ class Library:
         try:
             self._space.write_own(name, text)
         except StorageError as error:
-            raise ToolError(own("the library was not changed: {why}", why=error)) from error
+            raise ToolError.of("the library was not changed: {why}", why=error) from error
 
     @contextmanager
     def _writing(self) -> Generator[None]:
@@ -275,15 +267,11 @@ class Library:
             lock = FileLock(self.folder / ".lock", timeout=self._max_wait_s)
             lock.acquire()
         except Timeout as error:
-            raise ToolError(own("another process is writing in the library; try again in a moment")) from error
+            raise ToolError.of("another process is writing in the library; try again in a moment") from error
         except OSError as error:
             words = error.strerror or "not possible"
-            raise ToolError(
-                own(
-                    "the library {folder} cannot be written: {words}; continue without it",
-                    folder=self.folder,
-                    words=words,
-                )
+            raise ToolError.of(
+                "the library {folder} cannot be written: {words}; continue without it", folder=self.folder, words=words
             ) from error
         try:
             yield
@@ -295,14 +283,12 @@ def _refuse_double(new: NewReport, stored: StoredReport, today: str) -> None:
     fields = stored.fields
     reason = _likeness(new, fields) if fields is not None else ""
     if reason:
-        raise ToolError(
-            own(
-                "{where} has a report on this already: {name} ({reason}). Nothing was written: read it "
-                'with read_report, then add what is new with append_report(report="{name}", ...)',
-                where=own("today's library" if stored.day == today else "the library"),
-                name=stored.name,
-                reason=reason,
-            )
+        raise ToolError.of(
+            "{where} has a report on this already: {name} ({reason}). Nothing was written: read it "
+            'with read_report, then add what is new with append_report(report="{name}", ...)',
+            where=own("today's library" if stored.day == today else "the library"),
+            name=stored.name,
+            reason=reason,
         )
 
 

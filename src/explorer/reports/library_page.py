@@ -17,7 +17,7 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.text.citations import CITATION, HEADING_REFERENCES, cited_ids
 from explorer.text.frontmatter import fields_in, split_frontmatter, with_frontmatter, without_frontmatter
-from explorer.text.rendering import codes, own
+from explorer.text.rendering import codes
 from explorer.text.sanitize import single_line, visible
 from explorer.text.urls import page_key
 from explorer.text.words import CJK, phrase_language
@@ -220,7 +220,7 @@ class ReportPage:
         """
         text, references = numbered(addition, self.references)
         if _squeezed(text) in _squeezed(self.body):
-            raise ToolError(own("the report says exactly this already; append only what is new, or nothing"))
+            raise ToolError.of("the report says exactly this already; append only what is new, or nothing")
         title = f"Update {moment:%Y-%m-%d %H:%M} (run {addition.run})"
         section = "\n\n".join(part for part in (f"## {title}", addition.mark, text) if part)
         runs = tuple(dict.fromkeys((*self.fields.run, addition.run)))
@@ -292,16 +292,14 @@ def numbered(content: Contribution, known: Mapping[int, str]) -> tuple[str, dict
     """
     body = with_unsupported_marks(content.body, content.checked)
     if not body:
-        raise ToolError(own("nothing was written: the content is empty"))
+        raise ToolError.of("nothing was written: the content is empty")
     cited = list(dict.fromkeys(cited_ids(body)))
     dangling = [name for name in cited if name not in content.sources]
     if dangling:
-        raise ToolError(
-            own(
-                "nothing was written: the text cites {dangling}, which no stored source of this run has; "
-                "correct or remove these citations (only ids that a tool showed exist)",
-                dangling=codes(dangling),
-            )
+        raise ToolError.of(
+            "nothing was written: the text cites {dangling}, which no stored source of this run has; "
+            "correct or remove these citations (only ids that a tool showed exist)",
+            dangling=codes(dangling),
         )
     references = dict(known)
     numbers = {name: _number(content.sources[name], content.run, references) for name in cited}

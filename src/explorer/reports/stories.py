@@ -3,9 +3,9 @@
 A story is the same when its page on its site is the same, or else the article that it links to.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from itertools import groupby
+from typing import TypeVar
 
 from pydantic import ConfigDict, ValidationError
 
@@ -15,8 +15,10 @@ from explorer.schema.messages import Frozen, JsonObject
 from explorer.text.sanitize import single_line
 from explorer.text.urls import page_key, url_key
 
+T = TypeVar("T")
 MAX_TITLE_CHARS = 200
 MAX_SHOWN = 40
+"""The number of entries that a page shows of each list; the JSON output has all."""
 NOT_THE_LIST = frozenset({"limit"})
 """Arguments that do not change which list is read."""
 SEARCHES = ("query",)
@@ -143,15 +145,21 @@ def count_words(found: Sequence[StoryDifference]) -> str:
 
 def story_lines(found: Sequence[StoryDifference], most: int = MAX_SHOWN) -> Iterator[str]:
     """Yield a list for each kind of difference, without what is the same; `most` limits each list."""
-    order = list(StoryChange)
-    changed = [one for one in found if one.change is not StoryChange.SAME]
-    for change, group in groupby(sorted(changed, key=lambda one: order.index(one.change)), lambda one: one.change):
-        stories = list(group)
-        yield from ("", f"{str(change).capitalize()}:", "")
-        for one in stories[:most]:
-            yield f"- {_entry(one)}"
-        if len(stories) > most:
-            yield f"- ... and {len(stories) - most} more"
+    for change in StoryChange:
+        if change is not StoryChange.SAME:
+            stories = [one for one in found if one.change is change]
+            yield from listed(str(change).capitalize(), stories, lambda one: [_entry(one)], most)
+
+
+def listed(name: str, found: Sequence[T], show: Callable[[T], Iterable[str]], most: int = MAX_SHOWN) -> Iterator[str]:
+    """Yield the lines of a list with its name, and how many entries of it are left out; nothing for an empty one."""
+    if not found:
+        return
+    yield from ("", f"{name}:", "")
+    for one in found[:most]:
+        yield from show(one)
+    if len(found) > most:
+        yield f"- ... and {len(found) - most} more"
 
 
 def _entry(one: StoryDifference) -> str:
@@ -163,7 +171,7 @@ def _entry(one: StoryDifference) -> str:
         _figure("points", known and known.points, story.points),
         _figure("comments", known and known.comments, story.comments),
     ]
-    return f"{story.title}, {story.url}: {', '.join(fact for fact in facts if fact) or 'no figures'} `{story.source}`"
+    return f"- {story.title}, {story.url}: {', '.join(fact for fact in facts if fact) or 'no figures'} `{story.source}`"
 
 
 def _figure(name: str, before: int | None, after: int | None) -> str:
