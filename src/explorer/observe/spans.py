@@ -29,6 +29,7 @@ from explorer.schema.messages import Usage
 
 Value = str | bool | int | float | tuple[str, ...]
 TOOL_ERROR = "tool_error"
+PROVIDER, MODEL = "gen_ai.provider.name", "gen_ai.request.model"
 WORK = (AgentStarted, AgentContinued, TurnTaken, TurnFailed, ToolStarted, ToolFinished)
 UNFINISHED = "explorer.unfinished"
 """The attribute of an agent or a call that had not ended with the process; a later process has a new span for it."""
@@ -185,8 +186,8 @@ class Spans:
     def _turn(self, event: TurnTaken, agent: _Agent, now: datetime) -> None:
         turn, asked = event.turn, _asked(event, now)
         more: dict[str, Value] = {
-            "gen_ai.provider.name": PROVIDERS.get(turn.provider, turn.provider),
-            "gen_ai.request.model": turn.model,
+            PROVIDER: PROVIDERS.get(turn.provider, turn.provider),
+            MODEL: turn.model,
             "gen_ai.response.model": turn.model,
             "gen_ai.response.finish_reasons": (turn.stop.value,),
             **_usage(turn.usage),
@@ -199,11 +200,10 @@ class Spans:
         self._emit(done, self._facts(CHAT, event.agent) | more)
 
     def _failed_turn(self, event: TurnFailed, agent: _Agent, now: datetime) -> None:
-        provider, model = self._model(agent.role)
+        asked = self._model(agent.role)
         key, start = f"turn {self._seq}", agent.ready or now
-        done = _Done(key, f"chat {model}", self._of(event), start, now, event.fault)
-        more: dict[str, Value] = {"gen_ai.provider.name": provider, "gen_ai.request.model": model}
-        self._emit(done, self._facts(CHAT, event.agent) | more)
+        done = _Done(key, f"chat {asked[MODEL]}", self._of(event), start, now, event.fault)
+        self._emit(done, self._facts(CHAT, event.agent) | asked)
 
     def _call(
         self,
@@ -224,12 +224,10 @@ class Spans:
 
     def _invocation(self, name: str, now: datetime, more: Mapping[str, Value], error: str = "") -> None:
         agent = self._agents[name]
-        provider, model = self._model(agent.role)
-        facts: dict[str, Value] = {"gen_ai.provider.name": provider, "gen_ai.request.model": model}
         parent = self._id(f"call {agent.call}") if agent.call else b""
         key = self._agent_key(name)
         done = _Done(key, f"invoke_agent {agent.role}", parent, agent.began or now, now, error)
-        self._emit(done, {**self._facts("invoke_agent", name), **facts, **more})
+        self._emit(done, {**self._facts("invoke_agent", name), **self._model(agent.role), **more})
 
     def _emit(self, done: _Done, attributes: Mapping[str, Value]) -> None:
         self.emit(
@@ -259,10 +257,10 @@ class Spans:
             "gen_ai.agent.name": known.role if known else agent,
         }
 
-    def _model(self, role: str) -> tuple[str, str]:
+    def _model(self, role: str) -> dict[str, Value]:
         """Return the provider and the model of a role; `offline` is both."""
         provider, colon, name = self._models.get(role, "").partition(":")
-        return PROVIDERS.get(provider, provider), name if colon else provider
+        return {PROVIDER: PROVIDERS.get(provider, provider), MODEL: name if colon else provider}
 
     def _agent_key(self, agent: str) -> str:
         known = self._agents.get(agent)

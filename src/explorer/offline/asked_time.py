@@ -94,23 +94,23 @@ def time_asked(question: str) -> AskedTime:
     if found := _BACK.search(question):
         hours = _hours(found)
         since = f"{hours // 24}d" if hours % 24 == 0 and hours > 24 else f"{hours}h"  # noqa: PLR2004 - hours of a day
-        return AskedTime(since, "today", _without(question, found), max(1, hours // 24))
+        return AskedTime(since, "today", _cut(question, *found.span()), max(1, hours // 24))
     for pattern, since, until in NAMED:
         if found := pattern.search(question):
             unit = _unit_in(found[0].lower())
             days = DAYS[unit]
             return AskedTime(
-                since.format(unit=unit, days=days), until.format(unit=unit), _without(question, found), days
+                since.format(unit=unit, days=days), until.format(unit=unit), _cut(question, *found.span()), days
             )
     if found := YEAR.search(question):
         until = "today" if OPEN.match(found[0]) else found[1]
-        return AskedTime(found[1], until, _without(question, found), DAYS["year"])
+        return AskedTime(found[1], until, _cut(question, *found.span()), DAYS["year"])
     if found := WEEKDAY.search(question):
         name = found[1].lower()
         day = WEEKDAYS[GERMAN_WEEKDAYS.index(name)] if name in GERMAN_WEEKDAYS else name
         is_open = OPEN.search(question[max(0, found.start() - BEFORE_CHARS) : found.start()])
         until, days = ("today", DAYS["week"]) if is_open else (day, 1)
-        return AskedTime(day, until, _without(question, found), days)
+        return AskedTime(day, until, _cut(question, *found.span()), days)
     return AskedTime(rest=_AGO.sub(" ", question))
 
 
@@ -124,10 +124,6 @@ def _hours(found: re.Match[str]) -> int:
 
 def _unit_in(words: str) -> str:
     return next((unit for name, unit in UNITS.items() if name in words), "day")
-
-
-def _without(question: str, found: re.Match[str]) -> str:
-    return _cut(question, found.start(), found.end())
 
 
 def _cut(question: str, start: int, end: int) -> str:

@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -25,6 +24,7 @@ SPACED_GROUPS = re.compile(r"\d{1,3}(?: \d{3})+")
 """38 400, or two numbers side by side: both are taken for possible."""
 BROKEN_WORD = re.compile(r"(?<=[a-zA-Z])-\n[ \t]*(?=[a-z])")
 ZONE_CHARS = 12
+STAMP = re.compile(r"\d{4}-\d\d-\d\dT(\d\d:\d\d)")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class IndexedSource:
     def by_value(self) -> dict[Fraction, list[Quantity]]:
         """Numbers of the text by value."""
         table: dict[Fraction, list[Quantity]] = defaultdict(list)
-        for one in self._figures.quantities:
+        for one in self.quantities:
             parts = [Fraction(part) for part in one.text.split(" ")] if SPACED_GROUPS.fullmatch(one.text) else []
             for value in dict.fromkeys([*one.values, *parts]):
                 table[value].append(one)
@@ -156,14 +156,9 @@ class IndexedSource:
     @cached_property
     def clocks(self) -> frozenset[str]:
         """Times of day, and scores."""
-        stamp = re.match(r"\d{4}-\d\d-\d\dT(\d\d:\d\d)", self.source.published)
-        return frozenset(
-            [*(clock for _, clock in self._figures.times), *([stamp[1]] if stamp else []), *self._stamps()]
-        )
-
-    def _stamps(self) -> Iterator[str]:
-        for found in re.finditer(r"\d{4}-\d\d-\d\dT(\d\d:\d\d)", self.text):
-            yield found[1]
+        published = STAMP.match(self.source.published)
+        written = [clock for _, clock in self._figures.times] + STAMP.findall(self.text)
+        return frozenset([*written, published[1]] if published else written)
 
     @cached_property
     def utc_clocks(self) -> frozenset[int]:

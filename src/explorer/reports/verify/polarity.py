@@ -8,13 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-
-def _words(words: str) -> str:
-    """Return alternatives of a regular expression; `~` is any ending, `_` a space."""
-    shown = sorted(words.split(), key=len, reverse=True)
-    return "|".join(re.escape(word).replace(r"\~", r"\w*").replace("~", r"\w*").replace("_", " ") for word in shown)
-
-
 _UP = (
     "elevat~ rose risen rise rises rising increas~ grew grow grows growing grown gain gained gains gaining climb~"
     " jump~ surg~ soar~ up higher improv~ raise raises raised raising lengthen~ extend~ expand~ widen~ boost~ doubl~"
@@ -98,7 +91,10 @@ AXES: dict[str, tuple[str, str]] = {
     "full": ("full", "empty"),
     "quantity": ("many much", "few little"),
 }
-"""Pairs of words of which a text means either one or the other. Some words are on two axes: `lost`."""
+"""Pairs of words of which a text means either one or the other. Some words are on two axes: `lost`.
+
+`~` is any ending, `_` a space.
+"""
 CJK_AXES: dict[str, tuple[str, str]] = {
     "change": (
         "增长|增長|增加|上升|上涨|上漲|提高|攀升|增至|升至|涨至|高于|增え|増え|増加|上昇|伸び|扩大|回升|增多|超过|超出",
@@ -138,7 +134,11 @@ BEGUN: Mapping[str, tuple[str, str]] = {
     word.removesuffix("~"): side for word, side in reversed(_ENTRIES) if "_" not in word and "~" in word
 }
 BEGUN_CHARS = sorted({len(word) for word in BEGUN})
-PHRASES = [(re.compile(rf"\b(?:{_words(word)})\b"), side) for word, side in _ENTRIES if "_" in word]
+PHRASES = [
+    (re.compile(r"\b" + word.replace("_", " ").replace("~", r"\w*") + r"\b"), side)
+    for word, side in _ENTRIES
+    if "_" in word
+]
 WORD = re.compile(r"[^\W\d_]+")
 LOST = re.compile(r"\b(?:lost|loses)\b", re.IGNORECASE)
 CJK_AXIS = re.compile(
