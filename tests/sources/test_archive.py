@@ -13,9 +13,8 @@ from explorer.network.guard import Guard
 from explorer.reports.render import reference
 from explorer.schema.errors import NoSuchThingError, ToolError
 from explorer.schema.events import Source
-from explorer.sources.archive import WebArchive
 from explorer.sources.http.fetch import Web
-from explorer.sources.pages import PageReader
+from explorer.sources.pages import PageReader, WebArchive
 from explorer.tools.web import ReadWebpageTool
 from sources.loopback import Answer, Handler, Ledger, as_json, open_web, serving
 from tool_call import call_tool

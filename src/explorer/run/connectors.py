@@ -17,14 +17,13 @@ from explorer.run.settings_parts import search_setup
 from explorer.schema.setting import NO_LIMIT
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
-from explorer.sources.archive import PUBLIC, WebArchive
 from explorer.sources.connections import CheckAddress, SourceConnections, as_asked
 from explorer.sources.date_ranges import zone_named
 from explorer.sources.http.cache import CACHE_FOLDER, DiskCache
 from explorer.sources.http.caller import Caller
 from explorer.sources.http.fetch import FetchPolicy, Web
 from explorer.sources.page import Site, SiteAccess, ThreadReader
-from explorer.sources.pages import PageReader, ReaderService
+from explorer.sources.pages import PUBLIC_ARCHIVE, PageReader, ReaderService, WebArchive
 from explorer.sources.search.port import WebSearch
 from explorer.sources.search.selection import choose_search
 from explorer.workspace.user_key import open_key
@@ -214,7 +213,7 @@ async def _open_sites(settings: Settings, access: SiteAccess, stack: AsyncExitSt
 def _archive(web: Web, settings: Settings) -> WebArchive | None:
     """Return the archive of pages that are gone; none on the sample day, and where the user wants none."""
     url = settings.services.archive_url
-    return None if settings.is_sample or url == NO_LIMIT else WebArchive(web, url or PUBLIC)
+    return None if settings.is_sample or url == NO_LIMIT else WebArchive(web, url or PUBLIC_ARCHIVE)
 
 
 def _reader(web: Web, settings: Settings) -> ReaderService | None:

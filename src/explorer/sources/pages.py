@@ -2,17 +2,21 @@
 
 Flags say what is missing or wrong. What cannot be read is an error with its reason.
 A reader service, such as Jina's, gets a page's address appended to its own and answers with the page's text.
+Of a page that is gone, the Internet Archive may have a copy: its Wayback availability API says which copy is closest to
+a day (https://archive.org/help/wayback_api.php), and the copy is fetched as it was recorded (`id_`), without the
+archive's own frame.
 """
 
 import asyncio
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import LiteralString
-from urllib.parse import urlsplit
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Annotated, LiteralString
+from urllib.parse import urlencode, urlsplit
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ValidationError
 
 from explorer.documents.parsing.document import CHALLENGE, NO_TEXT_LAYER, TRUNCATED, Document
 from explorer.documents.parsing.judgement import FEW_WORDS, language_of, text_flags, words
@@ -20,12 +24,11 @@ from explorer.documents.parsing.kinds import KINDS, PACKED, PDF, kind_of, text_o
 from explorer.documents.parsing.parser import DocumentParser
 from explorer.network.guard import NoSuchSiteError
 from explorer.schema.errors import NoSuchThingError, ToolError
-from explorer.sources.archive import WebArchive
 from explorer.sources.http.cache import ResponseCache
 from explorer.sources.http.fetch import Web
 from explorer.sources.http.fetched import Fetched, FetchLimits
 from explorer.sources.http.wire import WireModel
-from explorer.sources.page import ThreadReader, WebPage
+from explorer.sources.page import Fetcher, ThreadReader, WebPage
 from explorer.text.rendering import ModelText, code, codes, own
 from explorer.text.sanitize import single_line
 
@@ -59,9 +62,6 @@ class _Answer(WireModel):
     data: _Found | None = None
     message: str | None = None
     readableMessage: str | None = None  # noqa: N815 - the vendor's name
-
-
-ANSWER = TypeAdapter(_Answer)
 
 
 class ReaderService:
@@ -98,7 +98,7 @@ def _answer(fetched: Fetched) -> _Answer | None:
     if fetched.body.lstrip()[:1] != b"{":
         return None
     try:
-        answer = ANSWER.validate_json(fetched.body)
+        answer = _Answer.model_validate_json(fetched.body)
     except ValidationError:
         return None
     return answer if answer.code is not None or answer.data is not None else None
@@ -140,6 +140,72 @@ def _page(url: str, facts: dict[str, str], text: str, fetched: Fetched) -> WebPa
             *text_flags(title, text),
         ),
     )
+
+
+PUBLIC_ARCHIVE = "https://archive.org"
+PLAYBACK = "web.archive.org"
+"""The host that has the copies of the public archive."""
+ARCHIVE_LIMITS = FetchLimits(seconds=30.0, is_service=True, in_flight=1)
+MOMENT = re.compile(r"\d{14}")
+OK = "200"
+ARCHIVED = "archived"
+"""The flag of an archived copy, followed by its day."""
+
+
+class _Copy(WireModel):
+    available: bool = False
+    timestamp: str = ""
+    status: str = ""
+
+
+class _Copies(WireModel):
+    closest: _Copy | None = None
+
+
+class _Availability(WireModel):
+    archived_snapshots: Annotated[_Copies, BeforeValidator(lambda value: value or {})] = _Copies()
+
+
+@dataclass(frozen=True)
+class ArchivedCopy:
+    """A copy of a page, and the day on which it was recorded."""
+
+    fetched: Fetched
+    url: str
+    """The address at which people see it."""
+    day: date
+
+    @property
+    def flag(self) -> str:
+        """The flag of its source, which reports show: `archived_2013-09-19`."""
+        return f"{ARCHIVED}_{self.day.isoformat()}"
+
+
+class WebArchive:
+    """Asks the archive at `url`; it learns the addresses of the pages that are gone."""
+
+    def __init__(self, web: Fetcher, url: str = PUBLIC_ARCHIVE) -> None:
+        self._web = web
+        self._url = url.rstrip("/")
+        parts = urlsplit(self._url)
+        is_public = self._url == PUBLIC_ARCHIVE
+        self._playback = f"https://{PLAYBACK}" if is_public else f"{parts.scheme}://{parts.netloc}"
+
+    async def latest_copy(self, url: str) -> ArchivedCopy | None:
+        """Return the latest copy of a page that had an answer; None where there is none, or the archive is down."""
+        try:
+            asked = f"{self._url}/wayback/available?{urlencode({'url': url})}"
+            found = await self._web.get(asked, limits=ARCHIVE_LIMITS)
+            copy = _Availability.model_validate_json(found.body).archived_snapshots.closest
+            if found.problem or copy is None or not copy.available or copy.status != OK:
+                return None
+            if not MOMENT.fullmatch(copy.timestamp):
+                return None
+            day = date.fromisoformat(copy.timestamp[:8])
+            fetched = await self._web.get(f"{self._playback}/web/{copy.timestamp}id_/{url}", limits=ARCHIVE_LIMITS)
+        except (ToolError, ValidationError, ValueError):
+            return None
+        return None if fetched.problem else ArchivedCopy(fetched, f"{self._playback}/web/{copy.timestamp}/{url}", day)
 
 
 WHOLE_FILE = FetchLimits(seconds=60.0, body_bytes=32_000_000)
