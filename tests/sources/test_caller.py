@@ -14,7 +14,7 @@ from explorer.schema.errors import ConfigError
 from explorer.schema.settings import Secrets, Settings
 from explorer.schema.version import __version__
 from explorer.sources.http.caller import LIBRARY, PRODUCT, Caller
-from explorer.sources.reddit.session import Access, RedditSession
+from explorer.sources.reddit.api import Access, RedditSession
 from sources.loopback import as_json, serving
 
 

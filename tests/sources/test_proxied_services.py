@@ -23,7 +23,7 @@ from explorer.observe.tracing import Collector, SpanExporter
 from explorer.schema.errors import ModelError
 from explorer.schema.network import Network
 from explorer.sources.http.caller import Caller
-from explorer.sources.reddit.session import Access, RedditSession
+from explorer.sources.reddit.api import Access, RedditSession
 from explorer.sources.search.ddgs import DdgsSearch
 from explorer.sources.search.port import SearchFailedError, WebQuery
 from sources.loopback import Answer, no_pause, serving

@@ -3,21 +3,22 @@
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from explorer.network.guard import Guard
+from explorer.sources.reddit.api import Access, RedditSession
 from explorer.sources.reddit.routes import RedditRefusedError, RouteClosedError
-from explorer.sources.reddit.session import Access, App, RedditSession
 from sources.loopback import Answer, Handler, Route, Site, as_json, free_port, serving
 from sources.reddit_site import SECRET, SHELL, TOKEN, recorded, token
 
-APP = App("app", SECRET)
+APP = Access(identity="app", secret=SECRET)
 
 
-def access_of(app: App | None, url: str) -> Access:
+def access_of(app: Access | None, url: str) -> Access:
     """The way to a server of our own, with an app or without."""
-    return Access(url, app.identity, app.secret) if app else Access(url)
+    return replace(app or Access(), url=url)
 
 
 class Clock:
@@ -38,7 +39,9 @@ class Clock:
 
 
 @asynccontextmanager
-async def open_session(site: Site, app: App | None = APP, clock: Clock | None = None) -> AsyncGenerator[RedditSession]:
+async def open_session(
+    site: Site, app: Access | None = APP, clock: Clock | None = None
+) -> AsyncGenerator[RedditSession]:
     """A session at a server of our own."""
     clock = clock or Clock()
     session = RedditSession(Guard(["127.0.0.1"]), access_of(app, site.url), pause=clock.pause, clock=clock)
@@ -90,7 +93,7 @@ async def test_a_token_is_asked_once() -> None:
 async def test_an_installed_app() -> None:
     """An app without a secret asks with its own grant; nobody's device is named."""
     with serving({"/api/v1/access_token": as_json({"access_token": TOKEN}), "/x": as_json({})}) as site:
-        async with open_session(site, App("app")) as session:
+        async with open_session(site, Access(identity="app")) as session:
             await session.get("/x", {})
     assert b"installed_client" in site.asked[0].body
     assert b"device_id=DO_NOT_TRACK_THIS_DEVICE" in site.asked[0].body

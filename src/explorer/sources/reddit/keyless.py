@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar, cast
+from typing import cast
 from urllib.parse import urlencode
 
 from pydantic import TypeAdapter
@@ -18,9 +18,10 @@ from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import ToolError
 from explorer.sources.http.fetched import Fetched, FetchLimits
 from explorer.sources.page import Fetcher
-from explorer.sources.reddit.items import Forest, Post, Thing, post_of, posts_in, things_in
+from explorer.sources.reddit.items import SITE, Forest, Post, Thing, post_of, posts_in, things_in
 from explorer.sources.reddit.routes import (
     EVERYWHERE,
+    SEARCH_SORTS,
     SECONDS,
     PostName,
     PostsQuery,
@@ -29,6 +30,7 @@ from explorer.sources.reddit.routes import (
     RedditThread,
     RouteClosedError,
     post_at,
+    read_answer,
     total_of,
 )
 from explorer.sources.threads import Comment, CommentRange, page_of
@@ -50,8 +52,6 @@ NOT_FRESH = own(
 )
 TIMEOUTS = ("timed out", "timeout", "slow down")
 ERROR_BYTES = 2_000
-
-T = TypeVar("T")
 
 
 class ArcticShift:
@@ -151,7 +151,7 @@ class ArcticShift:
             return await self._posts("posts/search", {**parameters, "after": since})
 
     async def _posts(self, path: str, parameters: Mapping[str, str | int]) -> list[Thing]:
-        things = _read(posts_in, await self._body(path, parameters))
+        things = read_answer(posts_in, await self._body(path, parameters))
         if things is None:
             raise RouteClosedError.of("it sent something that cannot be read")
         return things
@@ -172,13 +172,13 @@ class ArcticShift:
         except RouteClosedError as error:
             return error
         forest = Forest(is_escaped=True)
-        read = _read(posts_in, body) or []
+        read = read_answer(posts_in, body) or []
         forest.add([self._settled(thing.model_copy(update={"kind": "t1"})) for thing in read])
         return forest.comment(comment_id) or RedditRefusedError.of("the archive has no such comment under the post")
 
     async def _things_or_failure(self, path: str, parameters: Mapping[str, str | int]) -> list[Thing] | ToolError:
         try:
-            return _read(things_in, await self._body(path, parameters))
+            return read_answer(things_in, await self._body(path, parameters))
         except RouteClosedError as error:
             return error
 
@@ -220,14 +220,6 @@ def _is_too_slow(fetched: Fetched) -> bool:
     return any(word in error_text.lower() for word in TIMEOUTS)
 
 
-def _read(read: Callable[[bytes], T], body: bytes) -> T:
-    try:
-        return read(body)
-    except (ValueError, RecursionError) as error:
-        raise RouteClosedError.of("it sent something that cannot be read") from error
-
-
-SITE = "https://www.reddit.com"
 FEED_LIMITS = FetchLimits(seconds=20.0, body_bytes=4_000_000, in_flight=1, retries=0, is_service=True, keep_s=600.0)
 """Limits for a feed, which allows few requests a minute: one answer is kept for a while, and none is repeated."""
 CLOSED_S = 60.0
@@ -238,7 +230,6 @@ LACKS_OF_FEEDS = own(
 NO_FEED = own("it shows something that is not a feed")
 FEED_ENTRIES = TypeAdapter(list[FeedEntry])
 LINK = re.compile(r'<a href="([^"]*)">\[link\]</a>')
-SEARCH_SORTS = {"hot": "relevance", "new": "new", "top": "top", "rising": "new", "controversial": "comments"}
 
 
 class RedditFeeds:

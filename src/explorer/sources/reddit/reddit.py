@@ -10,7 +10,7 @@ from explorer.schema.errors import NoSuchThingError, ToolError
 from explorer.schema.tool import SourceDraft
 from explorer.sources.http.wire import moment
 from explorer.sources.page import SiteAccess, WebPage
-from explorer.sources.reddit.api import RedditApi
+from explorer.sources.reddit.api import Access, RedditApi, RedditSession
 from explorer.sources.reddit.items import Post
 from explorer.sources.reddit.keyless import ArcticShift, RedditFeeds
 from explorer.sources.reddit.routes import (
@@ -24,7 +24,6 @@ from explorer.sources.reddit.routes import (
     Routed,
     post_at,
 )
-from explorer.sources.reddit.session import Access, RedditSession
 from explorer.sources.threads import (
     CommentRange,
     LeadLine,
@@ -146,7 +145,7 @@ class Reddit:
         routes: dict[str, Route] = {}
         absent: dict[str, str] = {}
         session = RedditSession(site.guard, access)
-        if access.app or access.url:
+        if access.identity or access.url:
             routes[API] = RedditApi(session)
         else:
             absent[API] = NO_KEY

@@ -1,8 +1,9 @@
 """The port of all routes to Reddit, the error of a closed route, and the names and addresses of posts."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from explorer.schema.errors import RefusedCallError, ToolError
@@ -20,6 +21,9 @@ POST_PATH = re.compile(
 )
 PAIR = re.compile(rf"(?:t3_)?(?P<post>{ID})(?:/(?:t1_)?(?P<comment>{ID}))?", re.IGNORECASE)
 EVERYWHERE = "all"
+SEARCH_SORTS = {"hot": "relevance", "new": "new", "top": "top", "rising": "new", "controversial": "comments"}
+"""The order of a search by that of a list."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,18 @@ class RouteClosedError(ToolError):
 
 class RedditRefusedError(ToolError):
     """Reddit refuses: nobody can read this subreddit or post without more rights."""
+
+
+def read_answer(read: Callable[[bytes], T], body: bytes) -> T:
+    """Read the body of an answer.
+
+    Raises:
+        RouteClosedError: It cannot be read.
+    """
+    try:
+        return read(body)
+    except (ValueError, RecursionError) as error:
+        raise RouteClosedError.of("it sent something that cannot be read") from error
 
 
 @dataclass(frozen=True)
