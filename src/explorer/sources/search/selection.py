@@ -37,7 +37,33 @@ PATIENCE_S = 30.0
 """The seconds that an engine may take: the others have answered by then."""
 
 
-class FusedSearch(WebSearch):
+class _SeveralEngines(WebSearch):
+    """Several engines as one; those that failed lately rest for as long as they asked for."""
+
+    def __init__(self, engines: Sequence[WebSearch], name: str, clock: Callable[[], float]) -> None:
+        self.name = name
+        self._engines = tuple(engines)
+        self._clock = clock
+        self._rests: dict[str, tuple[float, SearchFailedError]] = {}
+
+    async def aclose(self) -> None:
+        """Close all connections of all engines."""
+        for engine in self._engines:
+            await engine.aclose()
+
+    def _resting(self, engine: WebSearch) -> SearchFailedError | None:
+        """Return why an engine is not asked now; None when it is."""
+        until, failure = self._rests.get(engine.name, (0.0, None))
+        return failure if self._clock() < until else None
+
+    def _failed(self, engine: WebSearch, failure: SearchFailedError) -> SearchFailedError:
+        """Note a failure, and return it."""
+        logger.warning("web search failed: {} {}", failure.engine, failure.problem)
+        self._rests[engine.name] = (self._clock() + failure.rest_s, failure)
+        return failure
+
+
+class FusedSearch(_SeveralEngines):
     """Asks all engines at once; those that failed lately are left out for as long as they asked for."""
 
     def __init__(
@@ -47,16 +73,8 @@ class FusedSearch(WebSearch):
         clock: Callable[[], float] = time.monotonic,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self._engines = tuple(engines)
-        self.name = "+".join(engine.name for engine in self._engines)
-        self._clock = clock
+        super().__init__(engines, "+".join(engine.name for engine in engines), clock)
         self._patience_s = patience_s
-        self._rests: dict[str, tuple[float, SearchFailedError]] = {}
-
-    async def aclose(self) -> None:
-        """Close all connections of all engines."""
-        for engine in self._engines:
-            await engine.aclose()
 
     async def search(self, query: WebQuery) -> WebAnswer:
         """Ask all engines, and return their joined results; notes name the engines that gave none.
@@ -79,22 +97,18 @@ class FusedSearch(WebSearch):
         return WebAnswer(name, tuple(fused(answers)[: query.max_results]), tuple(notes), counts)
 
     async def _asked(self, engine: WebSearch, query: WebQuery) -> WebAnswer | SearchFailedError:
-        until, resting = self._rests.get(engine.name, (0.0, None))
-        if resting and self._clock() < until:
+        if resting := self._resting(engine):
             return resting
         try:
             async with asyncio.timeout(self._patience_s):
                 answer = await engine.search(query)
         except SearchFailedError as error:
-            failure = error
+            return self._failed(engine, error)
         except TimeoutError:
-            failure = SearchFailedError(engine.name, own("did not answer within {s:g} s", s=self._patience_s))
-        else:
-            self._rests.pop(engine.name, None)
-            return answer
-        logger.warning("web search failed: {} {}", failure.engine, failure.problem)
-        self._rests[engine.name] = (self._clock() + failure.rest_s, failure)
-        return failure
+            words = own("did not answer within {s:g} s", s=self._patience_s)
+            return self._failed(engine, SearchFailedError(engine.name, words))
+        self._rests.pop(engine.name, None)
+        return answer
 
 
 def fused(answers: Iterable[WebAnswer]) -> list[WebHit]:
@@ -129,33 +143,17 @@ MAX_KEPT = 200
 """The largest number of kept answers, which hold the texts of pages."""
 
 
-@dataclass(frozen=True)
-class _Rest:
-    """An engine that is not asked for a while, and the reason."""
-
-    until: float
-    error: SearchFailedError
-
-
-class SearchChain(WebSearch):
+class SearchChain(_SeveralEngines):
     """Asks the engines in their order until one answers; those that failed lately are asked last.
 
     `more` names what else could be configured.
     """
 
     def __init__(self, engines: Sequence[WebSearch], more: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._engines = tuple(engines)
-        self.name = self._engines[0].name if self._engines else "none"
+        super().__init__(engines, engines[0].name if engines else "none", clock)
         self._more = more
-        self._clock = clock
-        self._rests: dict[str, _Rest] = {}
         self._kept: dict[WebQuery, tuple[float, WebAnswer]] = {}
         self._locks: dict[WebQuery, asyncio.Lock] = {}
-
-    async def aclose(self) -> None:
-        """Close all connections of all engines."""
-        for engine in self._engines:
-            await engine.aclose()
 
     async def search(self, query: WebQuery) -> WebAnswer:
         """Search; the answer names its engine and those that failed before.
@@ -178,34 +176,21 @@ class SearchChain(WebSearch):
 
     async def _asked(self, query: WebQuery) -> WebAnswer:
         """Ask the engines."""
-        resting = [engine for engine in self._engines if self._rests_now(engine)]
-        failed: list[SearchFailedError] = []
-        for engine in sorted(self._engines, key=resting.__contains__):
+        resting = {engine.name: why for engine in self._engines if (why := self._resting(engine))}
+        failed: dict[str, SearchFailedError] = {}
+        for engine in sorted(self._engines, key=lambda one: one.name in resting):
             try:
                 answer = await engine.search(query)
             except SearchFailedError as error:
-                failed.append(error)
-                logger.warning("web search failed: {} {}", error.engine, error.problem)
-                self._rests[engine.name] = _Rest(self._clock() + error.rest_s, error)
+                failed[engine.name] = self._failed(engine, error)
                 continue
             logger.info("web search: {} gave {} results", engine.name, len(answer.hits))
-            shown = [*failed, *self._passed_over(engine, resting, failed)]
             self._rests.pop(engine.name, None)
-            return replace(answer, notes=(*map(_note, shown), *answer.notes))
-        raise self._failure(failed) from (failed[-1] if failed else None)
-
-    def _rests_now(self, engine: WebSearch) -> bool:
-        rest = self._rests.get(engine.name)
-        return rest is not None and self._clock() < rest.until
-
-    def _passed_over(
-        self, answering: WebSearch, resting: Sequence[WebSearch], failed: Sequence[SearchFailedError]
-    ) -> list[SearchFailedError]:
-        """Return the reasons why engines before the answering one were not asked this time."""
-        asked = {error.engine for error in failed}
-        before = self._engines[: self._engines.index(answering)]
-        rests = [self._rests.get(one.name) for one in before if one in resting and one.name not in asked]
-        return [rest.error for rest in rests if rest]
+            before = (one.name for one in self._engines[: self._engines.index(engine)])
+            not_asked = [resting[name] for name in before if name in resting and name not in failed]
+            return replace(answer, notes=(*map(_note, (*failed.values(), *not_asked)), *answer.notes))
+        errors = list(failed.values())
+        raise self._failure(errors) from (errors[-1] if errors else None)
 
     def _failure(self, failed: Sequence[SearchFailedError]) -> ToolError:
         if not failed:
@@ -213,15 +198,11 @@ class SearchChain(WebSearch):
         more = own("The user can add an engine: {way}", way=self._more)
         if len(failed) == 1:
             return ToolError(own("{why} {more}.", why=failed[0].words, more=more), hint=without_marks(more))
-        each = render(*map(_engine_problem, failed), between="; ")
+        each = render(*map(_problem, failed), between="; ")
         return ToolError(
             own("No web search answered: {each}. {other_tools} {more}.", each=each, other_tools=OTHER_TOOLS, more=more),
             hint=without_marks(more),
         )
-
-
-def _engine_problem(error: SearchFailedError) -> ModelText:
-    return own("{engine} {problem}", engine=code(error.engine), problem=error.problem)
 
 
 def _note(error: SearchFailedError) -> ModelText:
@@ -333,12 +314,8 @@ def choose_search(setup: SearchSetup, pause: Callable[[float], Awaitable[object]
     """
     plan = plan_search(setup)
     access = SearchAccess(setup.caller, pause)
-    engines = [_opened(one, access) for one in plan.asked]
+    engines = [one.engine.open(one.settings, access) for one in plan.asked]
     return SearchChain([FusedSearch(engines)] if plan.is_fused else engines, plan.more)
-
-
-def _opened(one: ConfiguredEngine, access: SearchAccess) -> WebSearch:
-    return one.engine.open(one.settings, access)
 
 
 def _named(setup: SearchSetup, name: str) -> ConfiguredEngine:
