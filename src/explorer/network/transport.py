@@ -71,11 +71,19 @@ class BoundedStream(httpcore2.AsyncNetworkStream):
         return self._inner.get_extra_info(info)
 
 
-class BoundedNetwork(httpcore2.AsyncNetworkBackend):
-    """Opens such connections."""
+class _Backend(httpcore2.AsyncNetworkBackend):
+    """Opens connections through another backend."""
 
     def __init__(self, inner: httpcore2.AsyncNetworkBackend) -> None:
         self._inner = inner
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, for the pool's own retries."""
+        await self._inner.sleep(seconds)
+
+
+class BoundedNetwork(_Backend):
+    """Opens such connections."""
 
     async def connect_tcp(
         self,
@@ -87,10 +95,6 @@ class BoundedNetwork(httpcore2.AsyncNetworkBackend):
     ) -> httpcore2.AsyncNetworkStream:
         """Connect."""
         return BoundedStream(await self._inner.connect_tcp(host, port, timeout, local_address, socket_options))
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait, for the pool's own retries."""
-        await self._inner.sleep(seconds)
 
 
 def body_begins(response: httpcore2.Response) -> None:
@@ -104,12 +108,12 @@ def body_begins(response: httpcore2.Response) -> None:
 KEEP_ALIVE_S = 15.0
 
 
-class ToProxy(httpcore2.AsyncNetworkBackend):
+class ToProxy(_Backend):
     """Opens connections to one proxy, which may be at a private address, and says by name when it cannot."""
 
     def __init__(self, proxy: Proxy, inner: httpcore2.AsyncNetworkBackend) -> None:
+        super().__init__(inner)
         self._proxy = proxy
-        self._inner = inner
 
     async def connect_tcp(
         self,
@@ -124,10 +128,6 @@ class ToProxy(httpcore2.AsyncNetworkBackend):
             return await self._inner.connect_tcp(host, port, timeout, local_address, socket_options)
         except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
             raise httpcore2.ProxyError(f"{self._proxy} cannot be reached: {error}") from error
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait, for the pool's own retries."""
-        await self._inner.sleep(seconds)
 
 
 class ProxiedPools:
@@ -202,15 +202,15 @@ def system_network() -> httpcore2.AsyncNetworkBackend:
     return backend
 
 
-class GuardedBackend(httpcore2.AsyncNetworkBackend):
+class GuardedBackend(_Backend):
     """Opens connections for the pool: looks up a host, checks its addresses, connects to a checked one.
 
     `network` replaces the sockets in tests; it gets only checked addresses, never a name.
     """
 
     def __init__(self, guard: Guard, network: httpcore2.AsyncNetworkBackend | None = None) -> None:
+        super().__init__(network or system_network())
         self._guard = guard
-        self._inner = network or system_network()
 
     async def connect_tcp(
         self,
@@ -245,10 +245,6 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
     ) -> httpcore2.AsyncNetworkStream:
         """Refuse: a socket file is not a web server."""
         raise httpcore2.ConnectError(f"{path} is not on the network")
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait, for the pool's own retries."""
-        await self._inner.sleep(seconds)
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
@@ -291,7 +287,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             self._pools[scheme] = httpcore2.AsyncConnectionPool(
                 ssl_context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else self._ssl_context,
                 max_connections=MAX_CONNECTIONS,
-                keepalive_expiry=15.0,
+                keepalive_expiry=KEEP_ALIVE_S,
                 network_backend=self._backend,
             )
         return self._pools[scheme]
