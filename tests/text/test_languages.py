@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.text.languages import language_of
+from explorer.text.words import language_of
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 import re
 from datetime import datetime
 
-from explorer.text.languages import HIRAGANA_LETTER
-from explorer.text.words import phrase_language
+from explorer.text.words import HIRAGANA_LETTER, phrase_language
 
 LANGUAGE_LINE = re.compile(r"^Language of the report: (\S+)", re.MULTILINE)
 SAMPLE_LINE = "This run reads bundled, invented sample data."

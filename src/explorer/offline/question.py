@@ -8,8 +8,7 @@ from enum import StrEnum
 from explorer.offline.asked_time import A_DAY, time_asked
 from explorer.offline.phrases import GERMAN_WORDS, SAMPLE_LINE, language_in_task, language_of
 from explorer.schema.messages import TaskData
-from explorer.text.languages import HIRAGANA_LETTER
-from explorer.text.words import HAN, KATAKANA, words_of
+from explorer.text.words import HAN, HIRAGANA_LETTER, KATAKANA, words_of
 
 DEFAULT_STORIES = 9
 MAX_STORIES = 12

@@ -44,9 +44,8 @@ from explorer.schema.reasons import EndCause, EndReason, ErrorCode, NoteReason
 from explorer.text import rendering
 from explorer.text.citations import with_source_ids
 from explorer.text.frontmatter import with_frontmatter, without_frontmatter
-from explorer.text.languages import UNKNOWN, language_of
 from explorer.text.rendering import own
-from explorer.text.words import phrases_in
+from explorer.text.words import UNKNOWN, language_of, phrases_in
 from explorer.workspace.access import DRAFT, REPORT
 from explorer.workspace.workspace import Workspace, sha256
 

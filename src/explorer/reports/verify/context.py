@@ -28,7 +28,7 @@ from explorer.reports.verify.subjects import (
     other_subject,
 )
 from explorer.text.calendar_dates import MONTHS
-from explorer.text.languages import language_of
+from explorer.text.words import language_of
 
 LEAST_SHARED = 0.5
 LEAST_ALIKE = 0.6

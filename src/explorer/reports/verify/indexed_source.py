@@ -13,8 +13,7 @@ from explorer.reports.verify.passages import Passages
 from explorer.reports.verify.plain import BOUNDARY, plain, spaced
 from explorer.schema.events import Source
 from explorer.text.calendar_dates import MONTHS, Dated, Day, dates_of, near, utc_minutes
-from explorer.text.languages import language_of
-from explorer.text.words import is_mostly_cjk
+from explorer.text.words import is_mostly_cjk, language_of
 
 DOTTED_LANGUAGES = frozenset(
     ["de", "fr", "es", "it", "pt", "nl", "pl", "tr", "id", "da", "sv", "nb", "no", "fi", "el", "ro", "cs"]

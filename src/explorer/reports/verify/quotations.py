@@ -9,8 +9,7 @@ from explorer.reports.verify.indexed_source import DOTTED_LANGUAGES, IndexedSour
 from explorer.reports.verify.plain import plain, spaced, words
 from explorer.reports.verify.polarity import NEGATION
 from explorer.reports.verify.sentences import LEAST_WORDS, Quote, Sentence, is_short, quotes
-from explorer.text.languages import language_of
-from explorer.text.words import HAN, is_mostly_cjk
+from explorer.text.words import HAN, is_mostly_cjk, language_of
 
 ATTRIBUTION = re.compile(rf"\n\s*(?:—|–|-{{1,2}})\s*\S.{{0,80}}$|\s+(?:—|–|--)\s*[A-Z@{HAN}][^.!?]{{0,60}}$")
 """Who said it, at the end of a blockquote."""
