@@ -43,8 +43,7 @@ from explorer.schema.toolbox import Toolbox
 from explorer.text.rendering import ModelText, code, fenced, fenced_lines, first_chars, last_chars, own, render
 from explorer.text.sanitize import single_line
 from explorer.workspace.source_store import remarks
-from explorer.workspace.uninterrupted import uninterrupted
-from explorer.workspace.workspace import Workspace
+from explorer.workspace.workspace import Workspace, uninterrupted
 
 OF_THE_RUN = (ModelError, PausedError, StorageError, WaitingError)
 """Errors that are not the tool's: they end or pause the run."""

@@ -50,9 +50,8 @@ from explorer.tools.library import LibraryAccess, Past, SearchRunsTool, library_
 from explorer.tools.skills import LoadSkillTool
 from explorer.tools.sources import ListSourcesTool, ReadSourceTool
 from explorer.workspace.source_store import SourceStore, stored_at
-from explorer.workspace.uninterrupted import uninterrupted
 from explorer.workspace.user_key import open_key
-from explorer.workspace.workspace import Workspace
+from explorer.workspace.workspace import Workspace, uninterrupted
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from explorer.schema.text_part import part_at
 from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult
 from explorer.text.rendering import ModelText, block, code, inline, own, render
 from explorer.text.sanitize import single_line, visible
-from explorer.workspace.uninterrupted import uninterrupted
+from explorer.workspace.workspace import uninterrupted
 
 PAGE_CHARS = 20_000
 MAX_LISTED = 50
