@@ -249,13 +249,15 @@ class IndexEntry:
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """A document with its best passage."""
+class RankedPassage:
+    """A document in a ranking, with its best passage."""
 
     document: int
     passage: int
     score: float
-    """The score of the passage; larger is better."""
+    """The score of the document; larger is better."""
+    named_in: int = 0
+    """The id of the document that names this one by its title; 0 when this one matches the query itself."""
 
 
 class Database:
@@ -376,12 +378,12 @@ class Database:
         """Return the number of characters in all texts together."""
         return int(self._one("SELECT coalesce(sum(chars), 0) FROM documents")[0])
 
-    def rank(self, match: str, limit: int, documents: Sequence[int] | None = None) -> list[Ranked]:
+    def rank(self, match: str, limit: int, documents: Sequence[int] | None = None) -> list[RankedPassage]:
         """Return the documents with the best passages for an FTS5 query, best first; `documents` limits their ids."""
         only = [] if documents is None else [json.dumps(documents)]
         ask = RANK.format(only=ONLY if only else "")
         rows = self._all(ask, TITLE_WEIGHT, NAME_WEIGHT, TEXT_WEIGHT, match, *only, limit)
-        return [Ranked(document, passage, -score) for document, passage, score in rows]
+        return [RankedPassage(document, passage, -score) for document, passage, score in rows]
 
     def count(self, match: str, most: int) -> int:
         """Return the number of passages that match an FTS5 query, but at most `most`."""

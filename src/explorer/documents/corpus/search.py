@@ -8,10 +8,10 @@ import fnmatch
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from explorer.documents.corpus.database import Database, StoredDocument
+from explorer.documents.corpus.database import Database, RankedPassage, StoredDocument
 from explorer.documents.corpus.passages import PIECE, Query, folded, phrase_of, snippet
 from explorer.schema.errors import NoSuchThingError
 from explorer.text.rendering import inline, own, render
@@ -26,18 +26,6 @@ NAMED_SHARE = 0.5
 MIN_TITLE_CHARS = 6
 MAX_NAMINGS = 5
 """The largest number of passages that may have a title; a title in more passages is a common word."""
-
-
-@dataclass(frozen=True)
-class RankedPassage:
-    """A document in a ranking, with its best passage."""
-
-    document: int
-    passage: int
-    score: float
-    """The score of the document; larger is better."""
-    named_in: int = 0
-    """The id of the document that names this one by its title; 0 when this one matches the query itself."""
 
 
 class Catalogue:
@@ -66,10 +54,10 @@ def _spaced(text: str) -> str:
 def ranked(database: Database, query: Query, catalogue: Catalogue, only: Sequence[int] | None) -> list[RankedPassage]:
     """Return the documents that match a query, best first; `only` limits them to these ids, None does not."""
     found = database.rank(query.match, CANDIDATES, only)
-    places = {one.document: RankedPassage(one.document, one.passage, one.score) for one in found}
+    places = {one.document: one for one in found}
     if found and len(query.terms) > 1:
         for one in database.rank(query.match_all, CANDIDATES, [*places]):
-            _raise(places, RankedPassage(one.document, one.passage, one.score * ALL_WORDS_BONUS))
+            _raise(places, replace(one, score=one.score * ALL_WORDS_BONUS))
     for place in _best_first(places)[:NAMING_DOCUMENTS]:
         for number, score in _named_by(database, place, catalogue):
             if only is None or number in only:
@@ -95,7 +83,7 @@ def _add_named(
     if known is None:
         places[number] = RankedPassage(number, database.first_passage(number), worth, named_in=by.document)
     else:
-        _raise(places, RankedPassage(number, known.passage, worth + known.score / 2, known.named_in))
+        _raise(places, replace(known, score=worth + known.score / 2))
 
 
 def _best_first(places: dict[int, RankedPassage]) -> list[RankedPassage]:
