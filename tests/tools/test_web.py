@@ -14,8 +14,8 @@ from explorer.documents.parsing.parser import TrustingParser
 from explorer.network.guard import Guard
 from explorer.schema.errors import ToolError
 from explorer.schema.tool import ToolResult
-from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews import HOST as HN_HOST
+from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.http.fetch import Web
 from explorer.sources.page import WebPage
 from explorer.sources.pages import PageReader, ReaderService

@@ -111,7 +111,7 @@ class Lobsters:
             ToolError: There is no such story, or the site does not answer.
         """
         from explorer.documents.parsing.kinds import COMMENTS  # noqa: PLC0415 - every command reads the sites
-        from explorer.documents.parsing.pieces import texts_of  # noqa: PLC0415 - the same
+        from explorer.documents.parsing.parser import texts_of  # noqa: PLC0415 - the same
 
         found = STORY_PATH.fullmatch(urlsplit(url).path)
         if not found:

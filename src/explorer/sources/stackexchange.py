@@ -91,7 +91,7 @@ class StackExchange(SearchableSite):
 
     async def _found(self, query: WebQuery) -> WebAnswer:
         from explorer.documents.parsing.kinds import COMMENTS  # noqa: PLC0415 - every command reads the sites
-        from explorer.documents.parsing.pieces import texts_of  # noqa: PLC0415 - the same
+        from explorer.documents.parsing.parser import texts_of  # noqa: PLC0415 - the same
 
         named = SITE_IN_QUERY.search(query.words)
         since = str(int(datetime.fromisoformat(query.since).replace(tzinfo=UTC).timestamp())) if query.since else ""
@@ -110,7 +110,7 @@ class StackExchange(SearchableSite):
 
     async def _item(self, url: str) -> WebPage | None:
         from explorer.documents.parsing.kinds import POSTS  # noqa: PLC0415 - as above
-        from explorer.documents.parsing.pieces import texts_of  # noqa: PLC0415 - as above
+        from explorer.documents.parsing.parser import texts_of  # noqa: PLC0415 - as above
 
         found = QUESTION.fullmatch(urlsplit(url).path)
         if not found:

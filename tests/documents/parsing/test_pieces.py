@@ -7,8 +7,7 @@ import pytest
 
 from explorer.documents.parsing.document import MAX_PIECE_CHARS, Document
 from explorer.documents.parsing.kinds import COMMENTS, POSTS
-from explorer.documents.parsing.parser import Parser, ParserLimits
-from explorer.documents.parsing.pieces import BATCH_CHARS, texts_of
+from explorer.documents.parsing.parser import BATCH_CHARS, Parser, ParserLimits, texts_of
 from explorer.documents.parsing.reading import read_document
 from explorer.schema.errors import ToolError
 
@@ -20,7 +19,10 @@ class Counting:
         self.asked: list[int] = []
         self._answer = answer
 
-    async def parse(self, kind: str, body: bytes) -> Document:
+    async def prepare(self, kind: str) -> None:
+        """Nothing has to be loaded."""
+
+    async def parse(self, kind: str, body: bytes, *, url: str = "", content_type: str = "") -> Document:  # noqa: ARG002 - pieces have none
         """A document."""
         self.asked.append(len(json.loads(body)))
         return self._answer(kind, body)

@@ -5,14 +5,14 @@ This is Python code alone. It runs in the process that parses, because strangers
 
 import json
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 
 from explorer.documents.parsing.document import MAX_PIECE_CHARS, Document
-from explorer.documents.parsing.kinds import COMMENTS
 from explorer.text.sanitize import parsable_html
 
 CODE = "\x00"
-"""Marks both ends of code while reading; the API's text does not contain this character."""
+"""Marks both ends of code while reading; no text that is read contains this character."""
 
 
 def plain_text(html: str) -> str:
@@ -26,27 +26,43 @@ def plain_text(html: str) -> str:
     return reader.text() if len(html) <= MAX_PIECE_CHARS else f"{reader.text()} [...]"
 
 
-def read_pieces(kind: str, body: bytes) -> Document:
-    """Return a JSON list of pieces of HTML, `COMMENTS` or `POSTS`, as a JSON list of their texts in the same order."""
-    read = plain_text if kind == COMMENTS else _markdown
+def read_pieces(body: bytes, read: Callable[[str], str]) -> Document:
+    """Return a JSON list of pieces of HTML as a JSON list of their texts in the same order."""
     return Document(title="", text=json.dumps([read(piece) for piece in json.loads(body)], ensure_ascii=False))
 
 
-def _markdown(html: str) -> str:
-    from explorer.documents.parsing.html_pages import markdown_of  # noqa: PLC0415 - comments do not need it
-
-    return markdown_of(html[:MAX_PIECE_CHARS])
-
-
-class _Reader(HTMLParser):
-    """Reads the HTML of Hacker News, which never closes `<p>` and cuts the visible text of links."""
+class TextReader(HTMLParser):
+    """Collects the parts of a text; `CODE` is at both ends of each `<pre>`, whose spaces are its own."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self._parts: list[str] = []
+        self._is_code = False
+
+    def _turn_code(self, *, is_on: bool) -> None:
+        if self._is_code != is_on:
+            self._is_code = is_on
+            self._parts.append(CODE)
+
+    def _whole(self, tidied: Callable[[str], str]) -> str:
+        """Return the text with code in fences, and all else tidied; code without an end tag ends with the text."""
+        blocks = "".join(self._parts).split(CODE)
+        # Every second block is code.
+        whole = [_fenced(block) if index % 2 else tidied(block) for index, block in enumerate(blocks)]
+        return "\n\n".join(block for block in whole if block).strip()
+
+
+def _fenced(code: str) -> str:
+    return "```\n" + code.strip("\n") + "\n```"
+
+
+class _Reader(TextReader):
+    """Reads the HTML of Hacker News, which never closes `<p>` and cuts the visible text of links."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._link = ""
         self._link_text: list[str] | None = None
-        self._is_code = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "p":
@@ -55,9 +71,8 @@ class _Reader(HTMLParser):
             self._parts.append("\n")
         elif tag in {"i", "em"}:
             self._parts.append("*")
-        elif tag == "pre" and not self._is_code:
-            self._is_code = True
-            self._parts.append(CODE)
+        elif tag == "pre":
+            self._turn_code(is_on=True)
         elif tag == "a":
             self._link = dict(attrs).get("href") or ""
             self._link_text = []
@@ -65,9 +80,8 @@ class _Reader(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in {"i", "em"}:
             self._parts.append("*")
-        elif tag == "pre" and self._is_code:
-            self._is_code = False
-            self._parts.append(CODE)
+        elif tag == "pre":
+            self._turn_code(is_on=False)
         elif tag == "a" and self._link_text is not None:
             self._parts.append(_link(self._link, "".join(self._link_text)))
             self._link_text = None
@@ -83,16 +97,11 @@ class _Reader(HTMLParser):
 
     def text(self) -> str:
         """Return the text without surplus space; a link or code that is still open ends with the text."""
-        if self._is_code:
-            self.handle_endtag("pre")
+        self._turn_code(is_on=False)
         if self._link_text is not None:
             self._parts.append(_link(self._link, "".join(self._link_text)))
             self._link_text = None
-        blocks = "".join(self._parts).split(CODE)
-        # Every second block is code: its spaces are its own.
-        tidy = [block.strip("\n") if index % 2 else _tidied(block) for index, block in enumerate(blocks)]
-        fenced = [f"```\n{block}\n```" if index % 2 else block for index, block in enumerate(tidy)]
-        return "\n\n".join(block for block in fenced if block).strip()
+        return self._whole(_tidied)
 
 
 def _tidied(text: str) -> str:

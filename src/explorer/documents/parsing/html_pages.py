@@ -12,11 +12,11 @@ import re
 import signal
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from html.parser import HTMLParser
 from types import FrameType
 from typing import Literal
 from urllib.parse import urljoin
 
+from explorer.documents.parsing.comment_html import CODE, TextReader
 from explorer.documents.parsing.document import Document
 from explorer.documents.parsing.judgement import (
     FEW_WORDS,
@@ -32,8 +32,6 @@ from explorer.text.sanitize import parsable_html
 HEADINGS = {f"h{level}": f"{'#' * level} " for level in range(1, 7)}
 BLOCKS = frozenset({"p", "div", "ul", "ol", "table", "blockquote", "section", "article", "figure", "tr", *HEADINGS})
 SILENT = frozenset({"script", "style", "template", "head"})
-CODE = "\x00"
-"""The character that marks both ends of code during the conversion."""
 
 
 def markdown_of(html: str, whole: Callable[[str], str] = str) -> str:
@@ -44,15 +42,13 @@ def markdown_of(html: str, whole: Callable[[str], str] = str) -> str:
     return reader.text()
 
 
-class _Reader(HTMLParser):
+class _Reader(TextReader):
     def __init__(self, whole: Callable[[str], str]) -> None:
-        super().__init__(convert_charrefs=True)
-        self._whole = whole
-        self._parts: list[str] = []
+        super().__init__()
+        self._absolute = whole
         self._links: list[tuple[int, str]] = []
         self._depth = 0
         self._silent = 0
-        self._is_code = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in SILENT:
@@ -64,9 +60,8 @@ class _Reader(HTMLParser):
             self._parts.append("\n")
         elif tag == "li":
             self._parts.append("\n" + "  " * max(self._depth - 1, 0) + "- ")
-        elif tag == "pre" and not self._is_code:
-            self._is_code = True
-            self._parts.append(CODE)
+        elif tag == "pre":
+            self._turn_code(is_on=True)
         elif tag == "a":
             self._links.append((len(self._parts), dict(attrs).get("href") or ""))
 
@@ -76,9 +71,8 @@ class _Reader(HTMLParser):
         elif tag in BLOCKS:
             self._parts.append("\n\n")
             self._depth = max(self._depth - (tag in {"ul", "ol"}), 0)
-        elif tag == "pre" and self._is_code:
-            self._is_code = False
-            self._parts.append(CODE)
+        elif tag == "pre":
+            self._turn_code(is_on=False)
         elif tag == "a" and self._links:
             self._end_link()
 
@@ -94,18 +88,14 @@ class _Reader(HTMLParser):
         if not label or CODE in label or not address or address.startswith(("#", "javascript:", "data:")):
             return
         try:
-            target = self._whole(address.strip()).replace(" ", "%20").replace("(", "%28").replace(")", "%29")
+            target = self._absolute(address.strip()).replace(" ", "%20").replace("(", "%28").replace(")", "%29")
         except ValueError:  # no address at all
             return
         self._parts[start:] = [f"[{label}]({target})"]
 
     def text(self) -> str:
-        """Return the markdown without unnecessary space; code without an end tag ends with the text."""
-        blocks = "".join(self._parts).split(CODE)
-        # Every second block is code: its spaces are its own.
-        tidy = [block.strip("\n") if index % 2 else _tidied(block) for index, block in enumerate(blocks)]
-        fenced = [f"```\n{block}\n```" if index % 2 else block for index, block in enumerate(tidy)]
-        return "\n\n".join(block for block in fenced if block).strip()
+        """Return the markdown without unnecessary space."""
+        return self._whole(_tidied)
 
 
 def _tidied(text: str) -> str:

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from urllib.parse import unquote, urlsplit
 
-from explorer.documents.parsing.document import DAMAGED, TRUNCATED, Document
-from explorer.documents.parsing.kinds import FEED, JSON, PDF, PDF_AGAIN, text_of
+from explorer.documents.parsing.document import DAMAGED, MAX_PIECE_CHARS, TRUNCATED, Document
+from explorer.documents.parsing.kinds import COMMENTS, FEED, JSON, PDF, PDF_AGAIN, text_of
 from explorer.schema.errors import ToolError
 
 TITLE_CHARS = 200
@@ -110,9 +110,9 @@ def _read(kind: str, body: bytes, url: str, content_type: str) -> Document:
 
             return (read_feed if kind == FEED else read_entries)(body, content_type=content_type)
         case "comments" | "posts":
-            from explorer.documents.parsing.comment_html import read_pieces  # noqa: PLC0415 - the same
+            from explorer.documents.parsing.comment_html import plain_text, read_pieces  # noqa: PLC0415 - the same
 
-            return read_pieces(kind, body)
+            return read_pieces(body, plain_text if kind == COMMENTS else _markdown)
         case "docx" | "pptx" | "xlsx" | "epub":
             from explorer.documents.parsing.office_files import read_office  # noqa: PLC0415 - the same
 
@@ -121,3 +121,9 @@ def _read(kind: str, body: bytes, url: str, content_type: str) -> Document:
             return (read_json if kind == JSON else read_text)(body, url=url, content_type=content_type)
         case _:
             raise ToolError.of("a document of the kind {kind} is not read", kind=repr(kind))
+
+
+def _markdown(html: str) -> str:
+    from explorer.documents.parsing.html_pages import markdown_of  # noqa: PLC0415 - the same
+
+    return markdown_of(html[:MAX_PIECE_CHARS])

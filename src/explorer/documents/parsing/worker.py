@@ -62,7 +62,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     ENTRIES: FEEDS,
     JSON: (),
     COMMENTS: (f"{PARSING}.comment_html",),
-    POSTS: (f"{PARSING}.comment_html", f"{PARSING}.html_pages"),
+    POSTS: (f"{PARSING}.html_pages",),
     DOCX: (*OFFICE, "mammoth", "xml.dom.minidom", "xml.dom.expatbuilder"),
     PPTX: OFFICE,
     XLSX: (*OFFICE, "python_calamine"),

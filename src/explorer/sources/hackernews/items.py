@@ -8,8 +8,7 @@ from typing import Annotated, TypeVar
 from pydantic import BeforeValidator
 
 from explorer.documents.parsing.kinds import COMMENTS
-from explorer.documents.parsing.parser import DocumentParser
-from explorer.documents.parsing.pieces import texts_of
+from explorer.documents.parsing.parser import DocumentParser, texts_of
 from explorer.sources.http.wire import Ids, Seconds, WireModel, listed
 from explorer.sources.threads import DEAD, DELETED, Comment, Submission
 
