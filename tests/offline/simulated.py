@@ -19,9 +19,9 @@ from explorer.schema.messages import (
 )
 from explorer.schema.reasons import NoteReason
 from explorer.schema.tool import ToolResult
-from explorer.sources.threads import Comment, LeadLine, ThreadText, places
+from explorer.sources.hackernews import items
+from explorer.sources.threads import Comment, LeadLine, Thread, ThreadText, places
 from explorer.text.rendering import block, own
-from explorer.workspace.source_store import SourceDraft
 
 TOOLS_OF_ROLE = {
     "orchestrator": (
@@ -129,15 +129,14 @@ def thread(source: str, comments: Sequence[Said], total: int | None = None, text
     """A thread as the tools give it."""
     lead = (LeadLine(text, "The words: ", is_of_author=True),) if text else ()
     made = _tree(list(comments), 0)
-    shown = len(comments)
-    draft = SourceDraft(url="https://a.example/", title="T", kind="comments", via="hackernews", text="")
-    read = ThreadText(draft, own('"T": a thread.'), (), lead, made, shown, shown if total is None else total)
+    whole = Thread(items.Story(1, "T"), made, len(comments) if total is None else total)
+    read = ThreadText(whole, "https://a.example/", "hackernews", own('"T"'), lead)
     data = places(read)
     content = f"Comments.\n{block(read.body)}" if read.body else "Comments."
     return ToolResult(
         success=True,
         content=content,
-        metadata={"sources": [source], "shown": read.shown, "total": read.total, **data},
+        metadata={"sources": [source], "shown": whole.shown, "total": read.total, **data},
     )
 
 

@@ -14,14 +14,14 @@ from explorer.documents.parsing.document import Document
 from explorer.documents.parsing.parser import TrustingParser
 from explorer.schema.errors import ToolError
 from explorer.sources.hackernews.hackernews import HackerNews
-from explorer.sources.hackernews.items import HnUser
-from explorer.sources.hackernews.services import HnQuery, ServiceDownError, Thread
-from explorer.sources.threads import Comment, CommentRange, page_of, walk
+from explorer.sources.hackernews.items import HnUser, Story
+from explorer.sources.hackernews.services import HnQuery, ServiceDownError
+from explorer.sources.threads import Comment, CommentRange, Thread, page_of, walk
 from sources.hn_site import ITEMS, TEN, client, hn_routes, node
 from sources.loopback import Answer, Handler, Site, as_json, open_plain_web, serving
 
 
-def outline(thread: Thread) -> list[str]:
+def outline(thread: Thread[Story]) -> list[str]:
     """One word per comment: level and id, with the state of those without text."""
     return [f"{level}:{comment.id}{comment.state}" for level, comment in walk(thread.comments)]
 
@@ -110,7 +110,7 @@ async def test_thread_item_by_item() -> None:
         async with open_plain_web() as web:
             thread = await client(web, site).thread(10, CommentRange(50, 6))
     assert outline(thread) == ["0:22", "1:26", "0:21", "1:25", "0:23deleted", "1:28", "0:24dead"]
-    assert thread.story.title == "A lighthouse of paper & glue"
+    assert thread.post.title == "A lighthouse of paper & glue"
 
 
 async def test_thread_without_firebase() -> None:
@@ -119,7 +119,7 @@ async def test_thread_without_firebase() -> None:
         async with open_plain_web() as web:
             thread = await client(web, site).thread(10, CommentRange(50, 6))
     assert outline(thread)[0] == "0:21"
-    assert (thread.story.points, thread.story.comments, thread.total) == (512, None, 7)
+    assert (thread.post.points, thread.post.comments, thread.total) == (512, None, 7)
 
 
 async def test_both_services_down() -> None:
@@ -173,7 +173,7 @@ async def test_poll_options() -> None:
     with serving(hn_routes()) as site:
         async with open_plain_web() as web:
             thread = await client(web, site).thread(15, CommentRange(50, 6))
-    assert thread.story.options == ("Paper (5 points)", "Card (4 points)")
+    assert thread.post.options == ("Paper (5 points)", "Card (4 points)")
 
 
 async def test_what_is_no_story() -> None:
@@ -192,7 +192,7 @@ async def test_below_a_comment(services: dict[str, bool]) -> None:
     with serving(hn_routes(**services)) as site:
         async with open_plain_web() as web:
             thread = await client(web, site).thread(22, CommentRange())
-    assert (thread.story.id, thread.story.title, thread.root) == (10, "A lighthouse of paper & glue", "22")
+    assert (thread.post.id, thread.post.title, thread.root) == (10, "A lighthouse of paper & glue", "22")
     assert outline(thread) == ["0:22", "1:26"]
     assert (thread.shown, thread.total, thread.next_offset) == (1, 1, None)
 
@@ -204,7 +204,7 @@ async def test_a_comment_whose_story_is_lost() -> None:
     with serving(routes) as site:
         async with open_plain_web() as web:
             thread = await client(web, site).thread(21, CommentRange())
-    assert (thread.story.title, outline(thread)) == ("(story unknown)", ["0:21", "1:25"])
+    assert (thread.post.title, outline(thread)) == ("(story unknown)", ["0:21", "1:25"])
 
 
 @pytest.mark.parametrize("services", [{}, {"has_tree": False}, {"has_items": False}])
@@ -237,7 +237,7 @@ async def test_a_dead_story() -> None:
     """A thread asked for by its id is read also when the story is dead, and says so."""
     with serving(hn_routes()) as site:
         async with open_plain_web() as web:
-            assert (await client(web, site).thread(13, CommentRange())).story.state == "dead"
+            assert (await client(web, site).thread(13, CommentRange())).post.state == "dead"
 
 
 async def test_users() -> None:

@@ -6,10 +6,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from explorer.schema.errors import ToolError
+from explorer.sources.reddit.items import Post
 from explorer.sources.reddit.keyless import ArcticShift
 from explorer.sources.reddit.reddit import Access, Reddit, Routed
-from explorer.sources.reddit.routes import PostName, PostsQuery, RedditThread, RouteClosedError
-from explorer.sources.threads import CommentRange, walk
+from explorer.sources.reddit.routes import PostName, PostsQuery, RouteClosedError
+from explorer.sources.threads import CommentRange, Thread, walk
 from explorer.text.rendering import own
 from sources.loopback import NOW, Answer, Handler, Route, Site, as_json, no_pause, open_plain_web, replaying, serving
 from sources.reddit_site import (
@@ -39,7 +40,7 @@ ARCHIVED = [
 P1 = PostName("p1")
 
 
-def outline(thread: RedditThread) -> list[str]:
+def outline(thread: Thread[Post]) -> list[str]:
     """One word per comment: level and id, with the state of those without text."""
     return [f"{level}:{one.id}{one.state}" for level, one in walk(thread.comments)]
 

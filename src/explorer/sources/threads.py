@@ -3,16 +3,18 @@
 import heapq
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
+from typing import Any, Generic, TypeVar
 
 from explorer.schema.events import Source
 from explorer.schema.messages import JsonObject
 from explorer.schema.tool import SourceDraft, Store, shown
 from explorer.sources.http.wire import moment
-from explorer.text.rendering import ModelText, block, code, own, render
+from explorer.sources.page import WebPage
+from explorer.text.rendering import MAX_ID_CHARS, ModelText, block, code, own, render
 from explorer.text.sanitize import single_line
 from explorer.text.urls import site_of
 
@@ -140,29 +142,132 @@ class LeadLine:
 
 
 @dataclass(frozen=True)
+class Submission(ABC):
+    """A story or a post."""
+
+    id: int | str
+    title: str
+    url: str = ""
+    """The address that it links to; empty for one that is its own text."""
+    author: str = ""
+    points: int | None = None
+    comments: int | None = None
+    time: int | None = None
+    """When it was submitted, in Unix seconds."""
+    text: str = ""
+    state: str = ""
+    """`deleted`, `dead` or `removed`; empty for a live one."""
+
+    @property
+    @abstractmethod
+    def page(self) -> str:
+        """The address of its page on its site."""
+
+    def age_h(self, now: datetime) -> float | None:
+        """Return its age in hours; None when it is not known."""
+        return None if self.time is None else max(now.timestamp() - self.time, 0.0) / 3600
+
+    def points_per_hour(self, now: datetime) -> float | None:
+        """Return its points per hour, with an age of at least one hour; None when they are not known."""
+        age_h = self.age_h(now)
+        return None if self.points is None or age_h is None else self.points / max(age_h, 1.0)
+
+
+P = TypeVar("P", bound=Submission)
+
+
+@dataclass(frozen=True)
+class Thread(Generic[P]):
+    """A post, or one of its comments, with a part of the comments below."""
+
+    post: P
+    comments: tuple[Comment, ...]
+    """The comments; with a root, the root alone, which has the replies that are shown."""
+    total: int
+    """The number of comments as the service counts them, or as far as it is known."""
+    next_offset: int | None = None
+    """The offset of the next top-level comments; None when there are none."""
+    root: str = ""
+    """The id of the comment that was requested instead of the post."""
+
+    @property
+    def shown(self) -> int:
+        """The number of comments in `comments`, on all levels, without the root."""
+        return sum(1 for _ in walk(self.comments)) - bool(self.root)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there are comments that are not shown."""
+        return self.next_offset is not None or any(comment.more for _, comment in walk(self.comments))
+
+
+def thread_under(root: Comment, post: P, page: CommentPage, total: int) -> Thread[P]:
+    """Return the thread that a comment begins: itself, with a part of its replies."""
+    return Thread(post, (replace(root, replies=page.comments),), total, page.next_offset, root.id)
+
+
+@dataclass(frozen=True)
 class ThreadText:
     """A thread as text."""
 
-    draft: SourceDraft
-    head: ModelText
-    """The first line, after `Comments on [S1] `."""
-    notes: tuple[ModelText, ...]
-    """Lines after the first one: what the thread lacks, and how to continue reading."""
+    thread: Thread[Any]
+    url: str
+    """The address of what is shown."""
+    via: str
+    about: ModelText
+    """What it is, in the first line: after `Comments on [S1] `, before how much of it is shown."""
     lead: tuple["LeadLine", ...]
-    """The texts in the fence before the comments."""
-    comments: tuple[Comment, ...]
-    shown: int
-    total: int
+    """The texts in the fence before the comments; none with a root."""
+    notes: tuple[ModelText, ...] = ()
+    """Lines after the first one: what the thread lacks, and how to continue reading."""
+
+    @property
+    def total(self) -> int:
+        """The number of comments, never less than are shown."""
+        return max(self.thread.total, self.thread.shown)
+
+    @property
+    def head(self) -> ModelText:
+        """The first line, after `Comments on [S1] `."""
+        root = self.thread.root
+        under = own(" under comment {id}", id=code(root, MAX_ID_CHARS)) if root else own("")
+        shown = shown_of(self.thread.shown, self.total)
+        return own("{about}: {shown}{under}.", about=self.about, shown=shown, under=under)
 
     @property
     def body(self) -> str:
-        """The content of the fence."""
-        return thread_body(self.lead, self.comments)
+        """The content of the fence: the thread as it is shown and stored."""
+        return "\n".join([*(one.head + one.text for one in self.lead), *comment_lines(self.thread.comments)])
 
+    @property
+    def draft(self) -> SourceDraft:
+        """The thread as a source."""
+        post = self.thread.post
+        top = self.thread.comments[0] if self.thread.root else post
+        return SourceDraft(
+            url=self.url,
+            title=post.title,
+            kind="comments",
+            via=self.via,
+            author=top.author,
+            published=moment(top.time),
+            text=f"{post.title}\n{post.url or post.page}\n\n{self.body}",
+        )
 
-def thread_body(lead: Sequence[LeadLine], comments: Sequence[Comment]) -> str:
-    """Return a thread as it is shown and stored."""
-    return "\n".join([*(one.head + one.text for one in lead), *comment_lines(comments)])
+    def as_page(self, notes: Iterable[ModelText], flags: tuple[str, ...] = ()) -> WebPage:
+        """Return the thread as a page."""
+        draft = self.draft
+        return WebPage(
+            url=draft.url,
+            title=draft.title,
+            text=draft.text,
+            via=draft.via,
+            author=draft.author,
+            published=draft.published,
+            kind=draft.kind,
+            flags=flags,
+            notes=tuple(notes),
+        )
 
 
 async def stored(text: ThreadText, store: Store) -> tuple[ModelText, JsonObject]:
@@ -170,7 +275,7 @@ async def stored(text: ThreadText, store: Store) -> tuple[ModelText, JsonObject]
     (source,) = await store([text.draft])
     head = own("Comments on [{id}] {head}", id=code(source.id), head=text.head)
     return render(head, *text.notes, block(text.body)), {
-        **shown(text.shown, "comment", "comments"),
+        **shown(text.thread.shown, "comment", "comments"),
         "total": text.total,
         **places(text),
     }
@@ -183,7 +288,7 @@ def places(thread: ThreadText) -> JsonObject:
         lines = one.text.count("\n") + 1
         words = {"line": line, "column": len(one.head), "lines": lines} if one.is_of_author else words
         line += lines
-    comments = _comment_places(thread.comments, line)
+    comments = _comment_places(thread.thread.comments, line)
     return {"comments": comments} | ({} if words is None else {"text": words})
 
 
@@ -203,15 +308,15 @@ def shown_of(shown: int, total: int) -> ModelText:
     return own("{words} (their text is not available)", words=words) if total and not shown else words
 
 
-def ways_on(
-    comments: Sequence[Comment], next_offset: int | None, name: Callable[[str], ModelText]
-) -> tuple[ModelText, ...]:
+def ways_on(thread: Thread[Any], name: Callable[[str], ModelText]) -> tuple[ModelText, ...]:
     """Return a line that says how to read what is left out; none when nothing is.
 
     `name` is how a comment is asked for: `story_id=555`.
     """
-    ways = [] if next_offset is None else [own("offset={offset} (further top-level comments)", offset=next_offset)]
-    cut = sorted((comment for _, comment in walk(comments) if comment.more), key=lambda comment: -comment.more)
+    offset = thread.next_offset
+    ways = [] if offset is None else [own("offset={offset} (further top-level comments)", offset=offset)]
+    below = thread.comments[0].replies if thread.root else thread.comments
+    cut = sorted((comment for _, comment in walk(below) if comment.more), key=lambda comment: -comment.more)
     for number, comment in enumerate(cut[:MAX_WAYS]):
         what = own("more replies" if number == 0 else "more")
         ways.append(own("{comment} ({more} {what})", comment=name(comment.id), more=comment.more, what=what))
@@ -253,38 +358,6 @@ def hanging(text: str, indent: str) -> str:
 def number(value: int | None) -> str:
     """Return a number as text, or `?` when it is not known."""
     return "?" if value is None else str(value)
-
-
-@dataclass(frozen=True)
-class Submission(ABC):
-    """A story or a post."""
-
-    id: int | str
-    title: str
-    url: str = ""
-    """The address that it links to; empty for one that is its own text."""
-    author: str = ""
-    points: int | None = None
-    comments: int | None = None
-    time: int | None = None
-    """When it was submitted, in Unix seconds."""
-    text: str = ""
-    state: str = ""
-    """`deleted`, `dead` or `removed`; empty for a live one."""
-
-    @property
-    @abstractmethod
-    def page(self) -> str:
-        """The address of its page on its site."""
-
-    def age_h(self, now: datetime) -> float | None:
-        """Return its age in hours; None when it is not known."""
-        return None if self.time is None else max(now.timestamp() - self.time, 0.0) / 3600
-
-    def points_per_hour(self, now: datetime) -> float | None:
-        """Return its points per hour, with an age of at least one hour; None when they are not known."""
-        age_h = self.age_h(now)
-        return None if self.points is None or age_h is None else self.points / max(age_h, 1.0)
 
 
 def submission_entry(place: int, source_id: str, one: Submission, now: datetime, *more: str) -> str:

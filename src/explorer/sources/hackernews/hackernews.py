@@ -22,22 +22,19 @@ from explorer.sources.hackernews.services import (
     HnServices,
     HnThreads,
     ServiceDownError,
-    Thread,
     day_of_stories,
     search,
 )
-from explorer.sources.http.wire import moment
 from explorer.sources.page import Fetcher, WebPage
 from explorer.sources.threads import (
     CommentRange,
     LeadLine,
+    Thread,
     ThreadText,
     hanging,
     preview,
-    shown_of,
     submission_draft,
     submission_entry,
-    thread_body,
     ways_on,
 )
 from explorer.text.rendering import MAX_ID_CHARS, code, own
@@ -57,37 +54,16 @@ def hn_draft(story: Story) -> SourceDraft:
     return submission_draft(story, VIA, "comment" if story.kind == "comment" else "story")
 
 
-def hn_thread_text(thread: Thread, argument: str) -> ThreadText:
+def hn_thread_text(thread: Thread[Story], argument: str) -> ThreadText:
     """Return a thread as text; `argument` is the name of the argument for its id in the tool that shows it."""
-    story = thread.story
-    lead = () if thread.root else tuple(_story_lines(story))
-    under = own(" under comment {id}", id=code(thread.root, MAX_ID_CHARS)) if thread.root else own("")
-    below = thread.comments[0].replies if thread.root else thread.comments
-    draft = SourceDraft(
-        url=ITEM_URL.format(thread.root) if thread.root else story.page,
-        title=story.title,
-        kind="comments",
-        via=VIA,
-        author=thread.comments[0].author if thread.root else story.author,
-        published=moment(thread.comments[0].time if thread.root else story.time),
-        text=f"{story.title}\n{story.url or story.page}\n\n{thread_body(lead, thread.comments)}",
-    )
+    story = thread.post
     return ThreadText(
-        draft=draft,
-        head=own(
-            '"{title}" (story id {id}): {shown}{under}.',
-            title=story.title,
-            id=story.id,
-            shown=shown_of(thread.shown, thread.total),
-            under=under,
-        ),
-        notes=ways_on(
-            below, thread.next_offset, lambda one: own("{name}={id}", name=code(argument), id=code(one, MAX_ID_CHARS))
-        ),
-        lead=lead,
-        comments=tuple(thread.comments),
-        shown=thread.shown,
-        total=thread.total,
+        thread,
+        url=ITEM_URL.format(thread.root) if thread.root else story.page,
+        via=VIA,
+        about=own('"{title}" (story id {id})', title=story.title, id=story.id),
+        lead=() if thread.root else tuple(_story_lines(story)),
+        notes=ways_on(thread, lambda one: own("{name}={id}", name=code(argument), id=code(one, MAX_ID_CHARS))),
     )
 
 
@@ -174,7 +150,7 @@ class HackerNews:
             raise failures[0]
         return tuple(answer for answer in found if isinstance(answer, DayOfStories))
 
-    async def thread(self, item_id: int, part: CommentRange) -> Thread:
+    async def thread(self, item_id: int, part: CommentRange) -> Thread[Story]:
         """Return a part of a story's thread, or of the replies to one comment.
 
         Raises:
@@ -220,18 +196,5 @@ class HackerNews:
         if parts.path != "/item" or not (item.isascii() and item.isdecimal()):
             return None
         written = hn_thread_text(await self.thread(int(item), SHOWN), ARGUMENT)
-        draft = written.draft
-        more = tuple(
-            own("Not all is shown, see get_comments with platform=hackernews. {note}", note=note)
-            for note in written.notes
-        )
-        return WebPage(
-            url=draft.url,
-            title=draft.title,
-            text=draft.text,
-            via=draft.via,
-            author=draft.author,
-            published=draft.published,
-            kind=draft.kind,
-            notes=more,
-        )
+        words = "Not all is shown, see get_comments with platform=hackernews. {note}"
+        return written.as_page(own(words, note=note) for note in written.notes)

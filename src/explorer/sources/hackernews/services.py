@@ -29,7 +29,7 @@ from explorer.sources.hackernews.items import (
 from explorer.sources.http.fetched import API_LIMITS, Fetched
 from explorer.sources.http.wire import WireModel, parse
 from explorer.sources.page import Fetcher
-from explorer.sources.threads import Comment, CommentPage, CommentRange, page_of, size, walk
+from explorer.sources.threads import Comment, CommentPage, CommentRange, Thread, page_of, size, thread_under
 from explorer.text.rendering import own
 
 API = own("Hacker News' API")
@@ -282,26 +282,6 @@ MAX_LEVELS = 60
 
 
 @dataclass(frozen=True)
-class Thread:
-    """A story, or one of its comments, with the most prominent of the comments below."""
-
-    story: Story
-    comments: tuple[Comment, ...]
-    """The comments; with a root, the root alone, which has the replies that are shown."""
-    total: int
-    """The number of comments, as the services count them; with a root, the number of known replies."""
-    next_offset: int | None = None
-    """The offset of the next top-level comments; None when there are none."""
-    root: str = ""
-    """The id of the comment that was requested instead of a story."""
-
-    @property
-    def shown(self) -> int:
-        """The number of comments in `comments`, on all levels, without the root."""
-        return sum(1 for _ in walk(self.comments)) - bool(self.root)
-
-
-@dataclass(frozen=True)
 class _Found:
     """The answers of the two services about one item."""
 
@@ -342,7 +322,7 @@ class HnThreads:
     def __init__(self, services: HnServices) -> None:
         self._services = services
 
-    async def read(self, item_id: int, part: CommentRange) -> Thread:
+    async def read(self, item_id: int, part: CommentRange) -> Thread[Story]:
         """Return a part of a story's thread, or of the replies to one comment.
 
         Raises:
@@ -360,12 +340,12 @@ class HnThreads:
         page, total = await self._comments(found, part)
         return Thread(story, page.comments, max(story.comments or 0, total), page.next_offset)
 
-    async def _below(self, found: _Found, part: CommentRange) -> Thread:
+    async def _below(self, found: _Found, part: CommentRange) -> Thread[Story]:
         """Return a comment with its replies, under the title of its story."""
         root = found.comment
         assert root  # a comment's kind is known from one of the two answers
         story, (page, total) = await self._story_above(found), await self._comments(found, part)
-        return Thread(story, (replace(root, replies=page.comments),), total, page.next_offset, root.id)
+        return thread_under(root, story, page, total)
 
     async def _found(self, item_id: int) -> _Found:
         async with asyncio.TaskGroup() as group:

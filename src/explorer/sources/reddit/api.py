@@ -10,7 +10,7 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import LiteralString, cast
 from urllib.parse import urlencode
@@ -23,7 +23,7 @@ from explorer.network.guard import Guard
 from explorer.schema.errors import ToolError
 from explorer.sources.http.caller import Caller
 from explorer.sources.http.wire import WireModel
-from explorer.sources.reddit.items import Forest, live_posts, post_of, things_in
+from explorer.sources.reddit.items import Forest, Post, live_posts, post_of, things_in
 from explorer.sources.reddit.routes import (
     EVERYWHERE,
     SEARCH_SORTS,
@@ -31,12 +31,11 @@ from explorer.sources.reddit.routes import (
     PostsQuery,
     RedditPosts,
     RedditRefusedError,
-    RedditThread,
     RouteClosedError,
     read_answer,
     total_of,
 )
-from explorer.sources.threads import CommentRange
+from explorer.sources.threads import CommentRange, Thread, thread_under
 from explorer.text.rendering import ModelText, own
 
 MOST_SECONDS = 1e6
@@ -347,7 +346,7 @@ class RedditApi:
         things = read_answer(things_in, await self._session.get(path, parameters))
         return RedditPosts(tuple(live_posts(things)[: query.limit]))
 
-    async def thread(self, name: PostName, part: CommentRange) -> RedditThread:
+    async def thread(self, name: PostName, part: CommentRange) -> Thread[Post]:
         """Return a post and a part of its comments; stubs are expanded as far as the part needs it.
 
         Raises:
@@ -373,8 +372,8 @@ class RedditApi:
         await self._expand(forest, PostName(post.id, name.comment), part)
         page, known = forest.page(base, part), forest.total(base)
         if root is None:
-            return RedditThread(post, page.comments, total_of(post, known), page.next_offset)
-        return RedditThread(post, (replace(root, replies=page.comments),), known, page.next_offset, root.id)
+            return Thread(post, page.comments, total_of(post, known), page.next_offset)
+        return thread_under(root, post, page, known)
 
     async def _expand(self, forest: Forest, name: PostName, part: CommentRange) -> None:
         """Request comments that the page lacks, a few times; after a refusal they remain counted as missing."""

@@ -5,7 +5,6 @@ import html
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import cast
 from urllib.parse import urlencode
@@ -27,13 +26,12 @@ from explorer.sources.reddit.routes import (
     PostsQuery,
     RedditPosts,
     RedditRefusedError,
-    RedditThread,
     RouteClosedError,
     post_at,
     read_answer,
     total_of,
 )
-from explorer.sources.threads import Comment, CommentRange, page_of
+from explorer.sources.threads import Comment, CommentRange, Thread, page_of, thread_under
 from explorer.text.rendering import own
 
 ARCHIVE = "https://arctic-shift.photon-reddit.com"
@@ -98,7 +96,7 @@ class ArcticShift:
             note = own("" if is_asked else "The archive lists by time only: these are the newest, not the hot ones.")
         return RedditPosts(tuple(posts[: query.limit]), note)
 
-    async def thread(self, name: PostName, part: CommentRange) -> RedditThread:
+    async def thread(self, name: PostName, part: CommentRange) -> Thread[Post]:
         """Return a post and a part of its comments, the most points first.
 
         Raises:
@@ -122,8 +120,8 @@ class ArcticShift:
         base = name.comment or name.post
         page, known = forest.page(base, part), forest.total(base)
         if isinstance(root, Comment):
-            return RedditThread(post, (replace(root, replies=page.comments),), known, page.next_offset, root.id)
-        return RedditThread(post, page.comments, total_of(post, known), page.next_offset)
+            return thread_under(root, post, page, known)
+        return Thread(post, page.comments, total_of(post, known), page.next_offset)
 
     async def _found(self, query: PostsQuery, pages: int) -> list[Thing]:
         parameters: dict[str, str | int] = {"subreddit": query.subreddit, "limit": PAGE, "sort": "desc"}
@@ -256,7 +254,7 @@ class RedditFeeds:
             raise RouteClosedError.of("it has no entries for r/{subreddit}", subreddit=query.subreddit)
         return RedditPosts(tuple(posts[: query.limit]))
 
-    async def thread(self, name: PostName, part: CommentRange) -> RedditThread:
+    async def thread(self, name: PostName, part: CommentRange) -> Thread[Post]:
         """Return a post and some of its comments, one after the other.
 
         Raises:
@@ -272,9 +270,9 @@ class RedditFeeds:
             root = next((comment for comment in comments if comment.id == name.comment), None)
             if root is None:
                 raise RedditRefusedError.of("the feed does not contain that comment, and its replies are not known")
-            return RedditThread(post, (root,), 0, None, root.id)
+            return Thread(post, (root,), 0, None, root.id)
         page = page_of(comments, [comment.id for comment in comments], part)
-        return RedditThread(post, page.comments, len(comments), page.next_offset)
+        return Thread(post, page.comments, len(comments), page.next_offset)
 
     async def _entries(self, path: str) -> list[FeedEntry]:
         try:

@@ -18,7 +18,6 @@ from explorer.sources.reddit.routes import (
     PostsQuery,
     RedditPosts,
     RedditRefusedError,
-    RedditThread,
     Route,
     RouteClosedError,
     Routed,
@@ -27,15 +26,13 @@ from explorer.sources.reddit.routes import (
 from explorer.sources.threads import (
     CommentRange,
     LeadLine,
+    Thread,
     ThreadText,
     hanging,
     number,
     preview,
-    shown_of,
     submission_draft,
     submission_entry,
-    thread_body,
-    walk,
     ways_on,
 )
 from explorer.text.rendering import MAX_ID_CHARS, ModelText, code, first_chars, own, render
@@ -55,48 +52,27 @@ def reddit_draft(post: Post, routed: Routed) -> SourceDraft:
     return submission_draft(post, routed.via, where=f"r/{post.subreddit}, ")
 
 
-def reddit_thread_text(thread: RedditThread, routed: Routed, argument: str) -> ThreadText:
+def reddit_thread_text(thread: Thread[Post], routed: Routed, argument: str) -> ThreadText:
     """Return a thread as text; `argument` is the name of the argument for its id in the tool that shows it."""
-    post = thread.post
-    lead = () if thread.root else tuple(_post_lines(post))
-    shown = sum(1 for _ in walk(thread.comments)) - bool(thread.root)
-    below = thread.comments[0].replies if thread.root else thread.comments
-    under = own(" under comment {id}", id=code(thread.root, MAX_ID_CHARS)) if thread.root else own("")
-    top = thread.comments[0] if thread.root else post
+    post, name = thread.post, code(argument)
+    identifier = code(post.id, MAX_ID_CHARS)
 
     def way(comment: str) -> ModelText:
-        return own(
-            "{name}={post}/{comment}",
-            name=code(argument),
-            post=code(post.id, MAX_ID_CHARS),
-            comment=code(comment, MAX_ID_CHARS),
-        )
+        return own("{name}={post}/{comment}", name=name, post=identifier, comment=code(comment, MAX_ID_CHARS))
 
-    draft = SourceDraft(
-        url=f"{post.page.rstrip('/')}/{thread.root}/" if thread.root and post.path else post.page,
-        title=post.title,
-        kind="comments",
-        via=routed.via,
-        author=top.author,
-        published=moment(top.time),
-        text=f"{post.title}\n{post.url or post.page}\n\n{thread_body(lead, thread.comments)}",
-    )
     return ThreadText(
-        draft=draft,
-        head=own(
-            '"{title}" (Reddit post {id}, r/{subreddit}) through {label}: {shown}{under}.',
+        thread,
+        url=f"{post.page.rstrip('/')}/{thread.root}/" if thread.root and post.path else post.page,
+        via=routed.via,
+        about=own(
+            '"{title}" (Reddit post {id}, r/{subreddit}) through {label}',
             title=post.title,
-            id=code(post.id, MAX_ID_CHARS),
+            id=identifier,
             subreddit=post.subreddit or "?",
             label=routed.label,
-            shown=shown_of(shown, max(thread.total, shown)),
-            under=under,
         ),
-        notes=(*routed.notes, *ways_on(below, thread.next_offset, way)),
-        lead=lead,
-        comments=tuple(thread.comments),
-        shown=shown,
-        total=max(thread.total, shown),
+        lead=() if thread.root else tuple(_post_lines(post)),
+        notes=(*routed.notes, *ways_on(thread, way)),
     )
 
 
@@ -165,7 +141,7 @@ class Reddit:
         what = own("r/{name}", name=code(query.subreddit))
         return await self._first(what, lambda route: route.posts(query))
 
-    async def thread(self, name: PostName, part: CommentRange) -> tuple[RedditThread, Routed]:
+    async def thread(self, name: PostName, part: CommentRange) -> tuple[Thread[Post], Routed]:
         """Return a post and a part of its comments.
 
         Raises:
@@ -184,19 +160,9 @@ class Reddit:
             return None
         thread, routed = await self.thread(name, SHOWN)
         written = reddit_thread_text(thread, routed, "post_id")
-        is_cut = thread.next_offset is not None or any(comment.more for _, comment in walk(thread.comments))
-        ways = (own("More of the thread: get_comments with platform=reddit."),) if is_cut else ()
-        return WebPage(
-            url=written.draft.url,
-            title=thread.post.title,
-            text=written.draft.text,
-            via=routed.via,
-            author=written.draft.author,
-            published=written.draft.published,
-            flags=("truncated",) if is_cut else (),
-            kind="comments",
-            notes=(own("Through {label}.", label=routed.label), *written.notes, *ways),
-        )
+        ways = (own("More of the thread: get_comments with platform=reddit."),) if thread.is_cut else ()
+        notes = (own("Through {label}.", label=routed.label), *written.notes, *ways)
+        return written.as_page(notes, ("truncated",) if thread.is_cut else ())
 
     async def _first(self, what: ModelText, ask: Callable[[Route], Awaitable[T]]) -> tuple[T, Routed]:
         """Return the answer of the first open route."""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from explorer.schema.errors import RefusedCallError, ToolError
 from explorer.sources.reddit.items import Post
-from explorer.sources.threads import Comment, CommentRange
+from explorer.sources.threads import CommentRange, Thread
 from explorer.text.rendering import NOTHING, ModelText
 from explorer.text.sanitize import single_line
 
@@ -135,20 +135,6 @@ class RedditPosts:
     """The difference between the list and the request; empty when there is none."""
 
 
-@dataclass(frozen=True)
-class RedditThread:
-    """A post with a part of its comments."""
-
-    post: Post
-    comments: tuple[Comment, ...]
-    """The comments; with a root, the root alone, which has the replies that are shown."""
-    total: int
-    """The number of comments as the service counts them, or as far as it is known."""
-    next_offset: int | None = None
-    root: str = ""
-    """The id of the requested comment, if there is one."""
-
-
 class Route(Protocol):
     """A route to Reddit."""
 
@@ -163,7 +149,7 @@ class Route(Protocol):
         """Return the posts of a subreddit."""
         ...
 
-    async def thread(self, name: PostName, part: CommentRange) -> RedditThread:
+    async def thread(self, name: PostName, part: CommentRange) -> Thread[Post]:
         """Return a post and a part of its comments."""
         ...
 
