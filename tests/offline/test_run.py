@@ -252,6 +252,19 @@ def test_german_questions_get_german_words() -> None:
     assert not re.search(r"Kein Zitat erwähnt:.*\b(?:was|und|nicht)\b", report)
 
 
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("What was notable on Hacker News today?", "The list of stories could not be read"),
+        ("今天 Hacker News 上有什么值得关注的？", "未能读取帖子列表"),
+        ("Was ist heute auf Hacker News bemerkenswert und was nicht?", "Die Liste der Beiträge konnte nicht gelesen"),
+    ],
+)
+def test_what_a_helper_could_not_read_is_in_the_report_of_each_language(question: str, words: str) -> None:
+    """The part on what is not known is found again in a helper's file, whatever its language."""
+    assert words in run(question, changed={"get_hn_stories": failing, "search_hn": failing}).files["report.md"]
+
+
 def test_each_language_has_all_phrases() -> None:
     """Every phrase is there in each language, with the same places for values."""
     places = {

@@ -11,7 +11,7 @@ from explorer.text.rendering import without_marks
 from explorer.text.urls import with_hosts_only
 
 QUOTE_LINE = re.compile(r"^ *- (?:\*\S+\*(?: \w+| 回复)?[:：] )?“(.*)” \[(S\d+)\]$", re.MULTILINE)
-HEADINGS_UNKNOWN = frozenset(f"## {PHRASES[language]['unknown']}" for language in ("en", "zh"))
+HEADINGS_UNKNOWN = frozenset(f"## {table['unknown']}" for table in PHRASES.values())
 MAX_REASON_CHARS = 160
 MAX_SLUG_CHARS = 48
 
