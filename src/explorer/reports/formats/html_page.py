@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
+from pathlib import Path
 
 import nh3
 from markdown_it.token import Token
@@ -31,49 +32,18 @@ ATTRIBUTES = {
 }
 SCHEMES = {"http", "https", "mailto", "data"}
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-STYLE = """\
-:root { color-scheme: light; --line: #c8c8d0; --soft: #55555f; }
-body { font: 1rem/1.6 system-ui, "DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", sans-serif; color: #1b1b1f;
-  background: #fff; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word; }
-h1, h2, h3 { line-height: 1.25; }
-a { color: #0b57d0; }
-img { max-width: 100%; }
-pre, code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .9em; background: #f3f3f6; }
-pre { padding: .8rem; white-space: pre-wrap; }
-blockquote { border-left: 3px solid var(--line); margin-left: 0; padding-left: 1rem; }
-table { border-collapse: collapse; }
-td, th { border: 1px solid var(--line); padding: .25rem .5rem; text-align: left; vertical-align: top; }
-.passage { white-space: pre-line; background: #f3f3f6; padding: .4rem 1rem; }
-.card { border: 1px solid var(--line); border-radius: .4rem; padding: 0 1rem; margin: .5rem 0; font-size: .92em; }
-.claim { border-top: 1px solid var(--line); }
-.verdict { font-weight: 600; }
-.supported { color: #0a6b2d; }
-.not_found, .elsewhere, .source_missing { color: #b3261e; }
-.unchecked { color: #6b5900; }
-summary { cursor: pointer; color: var(--soft); font-size: .92em; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; font-size: .92em; }
-dt { color: var(--soft); }
-dd { margin: 0; overflow-wrap: anywhere; }
-li:target > details::details-content { content-visibility: visible; block-size: auto; }
-.facts { font-size: .85em; color: var(--soft); border-top: 1px solid var(--line); margin-top: 3rem; }
-@page { size: A4; margin: 2cm; @bottom-right { content: counter(page) " / " counter(pages); font-size: 8pt; } }
-@media print {
-  body { font-size: 10pt; margin: 0; max-width: none; padding: 0; }
-  h1, h2, h3 { break-after: avoid; }
-  details:not([open]) { display: none; }
-}
-"""
 
 
 def html_page(document: ReportDocument) -> str:
     """Return a report as a page that is complete in itself."""
     language = f' lang="{document.language}"' if document.language else ""
+    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
     return (
         f'<!DOCTYPE html>\n<html{language}>\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="referrer" content="no-referrer">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(document.title)}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{escape(document.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
         f"{_body(document)}{_facts(document)}</main>\n</body>\n</html>\n"
     )
 
