@@ -230,34 +230,26 @@ DECIMALS = 3
 def spending_facts(spending: Spending) -> dict[str, object]:
     """Return the spending as JSON for programs. Seconds are those in which a process worked on the run."""
     inherited, slowest = spending.inherited, spending.slowest
-    parallelism = spending.parallelism
     return {
         **_usage_facts(spending.total),
-        "seconds": round(spending.seconds, DECIMALS),
-        "parallelism": None if parallelism is None else round(parallelism, DECIMALS),
+        **_rounded(seconds=spending.seconds, parallelism=spending.parallelism),
         "by_role": [
-            {
-                "role": role.role,
-                "agents": role.agents,
-                **_usage_facts(role.totals),
-                "seconds": round(role.seconds, DECIMALS),
-            }
-            for role in spending.roles
+            {"role": one.role, "agents": one.agents, **_usage_facts(one.totals), **_rounded(seconds=one.seconds)}
+            for one in spending.roles
         ],
-        "by_agent": [_agent_facts(agent) for agent in spending.agents],
+        "by_agent": [
+            {"id": agent.id, "role": agent.role, **_usage_facts(agent.totals), **_times(agent)}
+            for agent in spending.agents
+        ],
         "slowest_agent": {"id": slowest.id, **_times(slowest)} if slowest else None,
         "critical_path": [_link_facts(link) for link in spending.path],
         "lives": [
-            {
-                "start": interval.start.isoformat(),
-                "end": interval.end.isoformat(),
-                "seconds": round(interval.seconds, DECIMALS),
-            }
-            for interval in spending.sessions
+            {"start": one.start.isoformat(), "end": one.end.isoformat(), **_rounded(seconds=one.seconds)}
+            for one in spending.sessions
         ],
-        "inherited": None
-        if inherited is None
-        else {"run_id": inherited.run, "records": inherited.records, **_usage_facts(inherited.totals)},
+        "inherited": {"run_id": inherited.run, "records": inherited.records, **_usage_facts(inherited.totals)}
+        if inherited
+        else None,
     }
 
 
@@ -272,22 +264,15 @@ def _usage_facts(totals: UsageTotals) -> dict[str, object]:
     }
 
 
-def _agent_facts(agent: AgentShare) -> dict[str, object]:
-    return {"id": agent.id, "role": agent.role, **_usage_facts(agent.totals), **_times(agent)}
-
-
-def _times(agent: AgentShare) -> dict[str, float]:
-    times = {"seconds": agent.seconds, "model_s": agent.model_s, "tools_s": agent.tools_s}
-    times |= {"helpers_s": agent.helpers_s, "waited_s": agent.waited_s}
-    return {name: round(seconds, DECIMALS) for name, seconds in times.items()}
+def _times(agent: AgentShare) -> dict[str, float | None]:
+    own = _rounded(seconds=agent.seconds, model_s=agent.model_s, tools_s=agent.tools_s)
+    return own | _rounded(helpers_s=agent.helpers_s, waited_s=agent.waited_s)
 
 
 def _link_facts(link: PathSegment) -> dict[str, object]:
-    return {
-        "agent": link.agent,
-        "start_s": round(link.start_s, DECIMALS),
-        "seconds": round(link.seconds, DECIMALS),
-        "model_s": round(link.model_s, DECIMALS),
-        "tools_s": round(link.tools_s, DECIMALS),
-        "other_s": round(link.other_s, DECIMALS),
-    }
+    times = _rounded(start_s=link.start_s, seconds=link.seconds, model_s=link.model_s, tools_s=link.tools_s)
+    return {"agent": link.agent, **times, **_rounded(other_s=link.other_s)}
+
+
+def _rounded(**figures: float | None) -> dict[str, float | None]:
+    return {name: None if figure is None else round(figure, DECIMALS) for name, figure in figures.items()}
