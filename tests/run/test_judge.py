@@ -1,5 +1,6 @@
 """A judge at a run's end: an opinion on the record, within the limits, beside what was looked up."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,7 +21,7 @@ from explorer.run.judge import JudgeAccount, LimitedClient
 from explorer.run.run import start
 from explorer.schema.errors import ModelError
 from explorer.schema.events import AnyEvent, CitationsJudged, RequestSent, Status
-from explorer.schema.messages import Request, Turn, Usage, UserText
+from explorer.schema.messages import LLMClient, Request, Turn, Usage, UserText
 from explorer.schema.model_options import Price
 from explorer.schema.settings import Limits, Secrets, Services, Settings
 from explorer.testing import says
@@ -136,41 +137,59 @@ async def test_a_money_limit_holds_by_the_judges_bill(tmp_path: Path, wire: str,
     assert ("estimated" in fields) != reports_usage
 
 
-async def test_a_question_in_chinese_fits_its_reservation() -> None:
-    """A character of Chinese is a token or more, and three bytes."""
-    text = "电池的成本下降了。" * 200
-    account = Account("run", max_cost_usd=0.001)
+class Silent:
+    """A vendor that never answers."""
 
-    class Billing:
-        """A vendor that bills a token for each character."""
+    async def generate(self, request: Request) -> Turn:
+        """Wait."""
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError(request)
 
-        async def generate(self, request: Request) -> Turn:
-            """Answer, and bill."""
-            usage = Usage(input_tokens=len(request.system) + len(text), output_tokens=2)
-            return says("CARRIED", cost_usd=usage.total_tokens / 1e6).model_copy(update={"usage": usage})
+
+class Billing:
+    """A vendor that bills a token for each character."""
+
+    async def generate(self, request: Request) -> Turn:
+        """Answer, and bill."""
+        texts = [message.text for message in request.history if isinstance(message, UserText)]
+        usage = Usage(input_tokens=sum(map(len, texts)), output_tokens=2)
+        return says("CARRIED", cost_usd=usage.total_tokens / 1e6).model_copy(update={"usage": usage})
+
+
+async def _asked_once(vendor: LLMClient, text: str, max_cost_usd: float, seconds_left: float | None = None) -> Account:
+    """Ask a judge with a dollar for a million tokens; what it cost."""
+    account = Account("run", max_cost_usd=max_cost_usd)
 
     async def record(event: AnyEvent) -> None:
         assert isinstance(event, RequestSent)
 
     async def fails(_attempt: FailedAttempt) -> None:
-        pytest.fail("every attempt is answered")
+        pytest.fail("no attempt fails")
 
     def cost(input_tokens: int, output_tokens: int) -> float:
         return (input_tokens + output_tokens) / 1e6
 
-    client = LimitedClient(PaidClient(Billing()), JudgeAccount(account, record, fails), cost)
-    request = Request(
-        agent="judge",
-        role="judge",
-        model="m",
-        system="",
-        tools=(),
-        history=(UserText(text=text),),
-        max_output_tokens=50,
-    )
+    client = LimitedClient(PaidClient(vendor), JudgeAccount(account, record, fails, lambda: seconds_left), cost)
+    history = (UserText(text=text),)
     with suppress(ModelError):
-        await client.generate(request)
-    assert account.used.cost_usd <= 0.001
+        await client.generate(
+            Request(agent="judge", role="judge", model="m", system="", tools=(), history=history, max_output_tokens=50)
+        )
+    return account
+
+
+async def test_a_judge_that_does_not_answer_ends_with_the_runs_time() -> None:
+    """What was asked is booked, and its end is told as that of a limit."""
+    account = await _asked_once(Silent(), "Is it so?", 1.0, seconds_left=0.01)
+    assert account.used.cost_usd > 0
+    assert account.reserved.cost_usd == pytest.approx(0)
+
+
+async def test_a_question_in_chinese_fits_its_reservation() -> None:
+    """A character of Chinese is a token or more, and three bytes."""
+    text = "电池的成本下降了。" * 200
+    assert (await _asked_once(Billing(), text, 0.001)).used.cost_usd <= 0.001
+    assert (await _asked_once(Billing(), text, 1.0)).used.cost_usd > 0.001
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """A model's opinion of the report's citations, asked for with `--judge`: within the run's limits, and on its record."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
@@ -36,6 +37,8 @@ class JudgeAccount:
     account: Account
     record: Callable[[AnyEvent], Awaitable[None]]
     on_failure: OnFailure
+    seconds_left: Callable[[], float | None] = lambda: None
+    """Return the seconds to the run's hard end; None without a limit."""
     unreported: Unreported = field(default_factory=Unreported)
 
 
@@ -61,10 +64,13 @@ class LimitedClient:
         terms = Terms(self.judge_account.account, self.worst, self.judge_account.record, request_bytes=size)
         payment = Payment(terms, reservation, tokens)
         try:
-            turn = await self.inner.generate(replace(request, attempt=payment.attempt))
+            async with asyncio.timeout(self.judge_account.seconds_left()):
+                turn = await self.inner.generate(replace(request, attempt=payment.attempt))
             payment.take(turn)
         except OverBudgetError as error:
             raise _over_budget(str(error)) from error
+        except TimeoutError as error:
+            raise _over_budget("time") from error
         finally:
             payment.close()
             self.judge_account.unreported.add_lost(payment.lost)

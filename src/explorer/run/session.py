@@ -136,7 +136,7 @@ class RunSession(SessionContext):
         verification, text_of = checked_draft(self.report_context), self.report_context.citations.text_of
         if not verification.claims:
             return None
-        judge_account = JudgeAccount(budget.root, self.record, self.record_failed_attempt)
+        judge_account = JudgeAccount(budget.root, self.record, self.record_failed_attempt, lambda: budget.seconds_left)
         judged, event = await ask_judge(resources, judge_account, verification, text_of)
         await self.record(event)
         return judged
