@@ -10,8 +10,8 @@ import pytest
 from explorer.agents.roles import load_role
 from explorer.journal.listing import read_records
 from explorer.observe.run_view import RunView
-from explorer.run.description import run_facts
 from explorer.run.hooks import RunHooks
+from explorer.run.results import run_facts
 from explorer.run.run import RunResult, start
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import ToolFinished

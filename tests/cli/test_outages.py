@@ -10,7 +10,7 @@ from explorer.cli.screens.live import drawing
 from explorer.cli.screens.screen import line_of
 from explorer.journal.codec import encode_all, scan
 from explorer.observe.run_view import RunView, outage_words
-from explorer.run.description import run_facts
+from explorer.run.results import run_facts
 from explorer.schema.events import AnyEvent, JournalRecord, RoleLoaded, TurnFailed, TurnTaken
 from explorer.testing import says
 

@@ -9,7 +9,7 @@ pytest.importorskip("dbos", reason="the extra fleet is not installed")
 import sqlalchemy as sa
 
 from command import explorer_here
-from explorer.cli.fleet_plans import decide_in_fleet
+from explorer.cli.commands.fleet import decide_in_fleet
 from explorer.cli.runs_at_hand import run_to_resume
 from explorer.fleet.database import ORDERS
 from explorer.fleet.exploration import Exploration, WorkerPlan, explore

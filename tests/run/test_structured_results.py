@@ -9,8 +9,8 @@ import pytest
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.observe.run_view import RunView
-from explorer.run.description import run_facts
 from explorer.run.hooks import RunHooks
+from explorer.run.results import run_facts
 from explorer.run.run import RunResult, start
 from explorer.schema.events import ToolFinished
 from explorer.schema.messages import Turn

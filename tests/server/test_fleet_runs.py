@@ -9,7 +9,7 @@ pytest.importorskip("dbos", reason="the extra fleet is not installed")
 
 from pydantic import SecretStr
 
-from explorer.cli.fleet_plans import decide_in_fleet
+from explorer.cli.commands.fleet import decide_in_fleet
 from explorer.cli.runs_at_hand import OpenCopies
 from explorer.fleet.leases import Ending
 from explorer.fleet.orders import deliver_orders

@@ -177,7 +177,7 @@ COMMANDS_OF_QUEUE = {
         ),
     ),
     "prune": (
-        "commands.queue_prune:prune",
+        "commands.fleet:prune",
         (
             "Remove runs that ended long ago from the queue, with what the fleet's database has of them.\n\n"
             "Runs in a workspace stay: `explorer runs gc` removes those. A removed run's idempotency key is new again."

@@ -1,17 +1,23 @@
-"""The result of a run for programs: of a session that has just ended, or from what is on disk."""
+"""A run for programs: the result of a session that has just ended, or of what is on disk, and all facts as JSON."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from explorer.journal.run_state import RunState
 from explorer.observe.command_result import CommandResult, exit_code, token_counts
-from explorer.observe.run_view import RunView, session_facts
+from explorer.observe.costs import spending_facts, spending_of
+from explorer.observe.provenance import origins
+from explorer.observe.run_view import AgentView, RunView, session_facts
 from explorer.reports.verify.claims import Verdict
+from explorer.run.outcome import further_links, helper_results
 from explorer.run.run import RunResult
+from explorer.schema.events import JournalRecord, RunFinished
 from explorer.text.frontmatter import read_frontmatter
-from explorer.workspace.workspace import report_path, report_text
+from explorer.workspace.workspace import Workspace, report_path, report_text
 
 
 def seen_outcome(view: RunView, folder: Path | None) -> CommandResult:
@@ -100,3 +106,61 @@ def _counts(report: str) -> dict[str, Any]:
         return {}
     verdicts = {str(verdict): counted.citations.get(str(verdict), 0) for verdict in Verdict}
     return {"citations": sum(verdicts.values()), "verdicts": verdicts, "uncited": counted.uncited}
+
+
+def run_facts(view: RunView, folder: Path, records: Sequence[JournalRecord]) -> dict[str, object]:
+    """Return the facts of a run as JSON for programs."""
+    spending, run_state = spending_of(records), RunState.of(record.event for record in records)
+    seconds = {agent.id: agent.seconds for agent in spending.agents}
+    path = report_path(folder)
+    return {
+        "run_id": folder.name,
+        "folder": str(folder.resolve()),
+        "question": view.question,
+        "status": view.status,
+        "reason": view.reason,
+        "cause": view.cause.value,
+        "started": view.started.isoformat() if view.started else None,
+        "cost_usd": view.cost_usd,
+        "estimated": view.estimated.model_dump(),
+        "tokens": token_counts(view.usage),
+        "steps": view.steps,
+        "models": view.models,
+        "session": session_facts(view),
+        "agents": [_agent_facts(agent, seconds.get(agent.id, 0.0)) for agent in view.agents.values()],
+        "helpers": [one.model_dump(mode="json") for one in helper_results(run_state)],
+        "further_links": [one.model_dump() for one in further_links(run_state)],
+        "slowest_agent": spending.slowest.id if spending.slowest else None,
+        "tokens_by_role": {role.role: role.totals.usage.total_tokens for role in spending.roles},
+        "spending": spending_facts(spending),
+        "failed_attempts": view.failed_attempts,
+        "outages": [
+            {"model": one.model, "since": one.since.isoformat(), "waits_s": one.waits_s}
+            for one in view.outages.values()
+        ],
+        "orders": [asdict(order) for order in view.orders],
+        "plan": plan.model_dump(mode="json") if (plan := run_state.plan.summary()) is not None else None,
+        "files": [file.model_dump(mode="json") for file in view.files.values()],
+        "origins": [origin.model_dump(mode="json") for origin in origins(records, Workspace(folder))],
+        "sources": [source.model_dump(mode="json") for source in view.sources.values()],
+        "report": str(path) if path else None,
+        "records": len(records),
+        "endings": [record.at.isoformat() for record in records if isinstance(record.event, RunFinished)],
+    }
+
+
+def _agent_facts(agent: AgentView, seconds: float) -> dict[str, object]:
+    return {
+        "id": agent.id,
+        "role": agent.role,
+        "parent": agent.parent,
+        "status": agent.status,
+        "reason": agent.reason,
+        "task": agent.task,
+        "steps": agent.steps,
+        "max_steps": agent.max_steps,
+        "tokens": token_counts(agent.usage),
+        "cost_usd": agent.cost_usd,
+        "seconds": round(seconds, 3),
+        "result": agent.result,
+    }

@@ -112,7 +112,7 @@ def _resume(name: str, message: str, options: RunOptions) -> int:
     configuration = settings_to_run(options)
     decision = _checked(decision, message)
     if decision is not None or message:
-        from explorer.cli.fleet_plans import decide_in_fleet  # noqa: PLC0415 - as above
+        from explorer.cli.commands.fleet import decide_in_fleet  # noqa: PLC0415 - as above
 
         # Words to a plan that waits ask for another one.
         if run_id := decide_in_fleet(configuration.settings, name, decision or PlanDecision.reject(message)):

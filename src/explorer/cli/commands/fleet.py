@@ -1,4 +1,4 @@
-"""The commands of a fleet that work on no run themselves: `submit`, `queue`, `fleet status`."""
+"""Commands of a fleet that work on no run themselves: `submit`, `queue`, `fleet status`, decisions about plans."""
 
 import json
 from collections import Counter
@@ -27,6 +27,12 @@ from explorer.workspace.user_key import open_key
 
 if TYPE_CHECKING:
     from explorer.fleet.runs import FleetQueue, NewRun
+from explorer.cli.commands.archive import DEFAULT_AGE, age_of
+from explorer.cli.runs_at_hand import run_at_hand, waits_in_fleet
+from explorer.journal.listing import read_records
+from explorer.journal.run_state import RunState
+from explorer.observe.formatting import size
+from explorer.schema.plan import PlanDecision
 
 MAX_TOLD = 20
 """Lines of a file of questions that are refused by name; of more only their number is told."""
@@ -298,3 +304,64 @@ def say_unless_quiet(options: CommonOptions, words: str) -> None:
     """Print a line to stderr, unless it is empty or the user asked for quiet."""
     if words and not options.quiet:
         say(visible(words))
+
+
+def prune(
+    *,
+    older_than: Annotated[
+        str, Parameter(name="--older-than", metavar="AGE", help="Age of a run's end: 12h, 30d, 8w.")
+    ] = DEFAULT_AGE,
+    failed: Annotated[
+        bool, Parameter(name="--failed", negative="", help="Also runs that failed, are parked or undecided.")
+    ] = False,
+    dry_run: Annotated[bool, Parameter(name="--dry-run", negative="", help="Only say what would be removed.")] = False,
+    options: QueueOptions = QUEUE,
+) -> int:
+    """Remove runs that ended long ago from the queue, with what the fleet's database has of them.
+
+    Runs in a workspace stay: `explorer runs gc` removes those. A removed run's idempotency key is new again.
+
+    Example: `explorer queue prune --older-than 90d --dry-run`
+    """
+    older_than_s = age_of(older_than).total_seconds()
+    settings = configured(options, changes_runs).settings
+    with open_queue(settings) as queue:
+        from explorer.fleet.objects import open_objects
+        from explorer.fleet.retention import ENDED, STUCK, Retention
+
+        objects = open_objects(settings.fleet_objects)
+        retention = Retention(queue, older_than_s, ENDED | STUCK if failed else ENDED, options.tenant, objects)
+        found = retention.look() if dry_run else retention.prune()
+    if options.output_format != "text":
+        emit_json({"removed": not dry_run, **asdict(found)})
+        return 0
+    would = "would be removed" if dry_run else "removed"
+    emit_page(
+        f"{counted(found.runs, 'run')} {would}: journals {size(found.journal_bytes)}, files {size(found.file_bytes)}"
+    )
+    if found.kept_runs:
+        words = "have files in an object store, which is not set up here (EXPLORER_FLEET_OBJECTS): they stay"
+        say_unless_quiet(options, f"{counted(found.kept_runs, 'run')} {words}")
+    return 0
+
+
+def decide_in_fleet(settings: Settings, name: str, decision: PlanDecision) -> str:
+    """Hand a decision to the fleet; return the run's id, which is empty where no plan of such a run waits.
+
+    Raises:
+        ConfigError: Another decision was first.
+        StorageError: The fleet's database does not answer.
+    """
+    run_id = waits_in_fleet(settings, name)
+    if not run_id:
+        return ""
+    from explorer.fleet.plan_decisions import leave_decision, waiting_call
+
+    with run_at_hand(settings, run_id) as folder:
+        run_state = RunState.of(record.event for record in read_records(folder))
+    call = waiting_call(run_state)
+    if not call:
+        raise ConfigError("no plan of this run waits for a decision", hint=f"its state: explorer show {run_id}")
+    with open_queue(settings) as queue:
+        leave_decision(queue, run_id, call, decision)
+    return run_id

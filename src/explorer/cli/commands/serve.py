@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from explorer.cli.commands.catalog import check_team, named_tools
-from explorer.cli.commands.fleet import DATABASE_FILE, PACKAGE, open_queue
+from explorer.cli.commands.fleet import DATABASE_FILE, PACKAGE, decide_in_fleet, open_queue
 from explorer.cli.commands.mcp_serve import WAIT, ServerEnding, read_flag
 from explorer.cli.commands.trust import settings_to_run
-from explorer.cli.fleet_plans import decide_in_fleet
 from explorer.cli.runs_at_hand import OpenCopies
 from explorer.cli.screens.output import say
 from explorer.cli.settings.configuration import Configuration

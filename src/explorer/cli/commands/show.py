@@ -32,8 +32,8 @@ from explorer.observe.formatting import (
 )
 from explorer.observe.provenance import FileOrigin, Write, origins
 from explorer.observe.run_view import RUNNING, AgentView, RunView, outage_words
-from explorer.run.description import run_facts
 from explorer.run.last_report import report_of_unfinished
+from explorer.run.results import run_facts
 from explorer.schema.event import ENGINE
 from explorer.schema.events import JournalRecord
 from explorer.schema.settings import Settings

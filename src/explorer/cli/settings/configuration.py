@@ -13,11 +13,15 @@ from pathlib import Path
 from explorer.cli.secrecy import keep_secret
 from explorer.cli.settings.layers import (
     NO_FLAGS,
+    RULES,
+    TIGHTENING,
     Flags,
     Layer,
     flag_layer,
+    joined_rules,
     machine_layer,
     overlay,
+    settings_of,
     user_file,
     user_layer,
     variable_layer,
@@ -35,8 +39,6 @@ from explorer.cli.settings.presets import (
     server_tools,
     without_roles_of_files,
 )
-from explorer.cli.settings.resolve import NAME as RULES
-from explorer.cli.settings.resolve import TIGHTENING, joined_rules, settings_of
 from explorer.cli.settings.trust import SettingsFolder, TrustedFolders, read_folder
 from explorer.cli.settings.untrusted import (
     OUTSIDE,

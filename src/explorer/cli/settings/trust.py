@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from explorer.cli.settings.layers import Layer, overlay, toml_layer, unreadable, variable_layer, variables_in
+from explorer.cli.settings.layers import Layer, overlay, parsed, toml_layer, unreadable, variable_layer, variables_in
 from explorer.cli.settings.presets import files_of, project_presets
-from explorer.cli.settings.resolve import parsed
 from explorer.cli.settings.user_folders import config_folder
 from explorer.cli.settings.values import Origin, Raw, setting_named
 from explorer.schema.errors import ConfigError, StorageError

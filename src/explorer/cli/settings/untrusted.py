@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from explorer.cli.settings.layers import Layer, overlay, short
-from explorer.cli.settings.resolve import is_left_open, parsed, settings_of
+from explorer.cli.settings.layers import Layer, is_left_open, overlay, parsed, settings_of, short
 from explorer.cli.settings.trust import SettingsFolder
 from explorer.cli.settings.values import Origin, Raw, setting_named
 from explorer.schema.limits import DEFAULT_COST_USD, DEFAULT_TOKENS, Limits
