@@ -31,7 +31,7 @@ from explorer.schema.messages import LLMClient
 from explorer.schema.plan import PlanDecision
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
-from explorer.schema.tool_check import check_tools
+from explorer.schema.toolbox import check_tools
 from explorer.text.frontmatter import without_frontmatter
 from explorer.tools.finish import Form, answer_in_form, check_form
 from explorer.workspace.user_key import open_key

@@ -20,7 +20,7 @@ from mcp_types import CallToolResult, TextContent, TextResourceContents
 from pydantic import SecretStr
 
 from explorer.journal.listing import is_running, read_records
-from explorer.mcp_server.resources import PAGE, reports_after
+from explorer.mcp_server.facts import PAGE, reports_after
 from explorer.mcp_server.server import ExplorationServer
 from explorer.observe.tracing import Collector, Tracing
 from explorer.run.hooks import RunHooks

@@ -6,7 +6,7 @@ import pytest
 
 from explorer.schema.errors import ConfigError
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult, tool
-from explorer.schema.tool_check import check_tools
+from explorer.schema.toolbox import check_tools
 
 
 async def look(bed: int) -> str:

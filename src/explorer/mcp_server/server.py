@@ -26,8 +26,7 @@ from mcp_types import (
 )
 from mcp_types import Tool as ToolOfProtocol
 
-from explorer.mcp_server.facts import SCHEME
-from explorer.mcp_server.resources import read_resource, reports_after
+from explorer.mcp_server.facts import SCHEME, read_resource, reports_after
 from explorer.mcp_server.tools import ServedCall, ServedTool, served_tools
 from explorer.mcp_server.user_questions import QuestionError, UserQuestions
 from explorer.run.served import ServedRuns, in_words

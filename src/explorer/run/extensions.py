@@ -20,7 +20,7 @@ from explorer.schema.messages import LLMClient
 from explorer.schema.setting import ExtensionSettings, NoSettings, Setting, declared_settings, extension_settings
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
-from explorer.schema.tool_check import check_tools, tool_problem
+from explorer.schema.toolbox import check_tools, tool_problem
 from explorer.sources.page import Site
 from explorer.sources.search.port import SearchAccess, SearchEngine, WebSearch
 from explorer.text.sanitize import single_line
