@@ -51,7 +51,7 @@ def build_app() -> App:
         result_action="return_value",
         exit_on_error=False,
         print_error=False,
-        default_parameter=Parameter(show_default=False),
+        default_parameter=Parameter(show_default=False, negative=""),
     )
     for name, place in LAZY_COMMANDS.items():
         app.command(f"explorer.cli.{place}", name=name)
@@ -116,9 +116,7 @@ def list_all_skills(*, options: CommonOptions = COMMON) -> int:
 
 def list_queue(
     *,
-    is_all: Annotated[
-        bool, Parameter(name="--all", negative="", help="List those that are done or cancelled, too.")
-    ] = False,
+    is_all: Annotated[bool, Parameter(name="--all", help="List those that are done or cancelled, too.")] = False,
     options: QueueOptions = QUEUE,
 ) -> int:
     """List the runs of the fleet's queue: those that wait, are at work or undecided, failed or are parked."""
@@ -134,14 +132,10 @@ def print_report_of_run(
     output: Annotated[
         str | None,
         Parameter(
-            name=["--output", "-o"],
-            metavar="FILE",
-            help="Write it to FILE instead: .md, .html, .pdf, .docx, .json.",
+            name=["--output", "-o"], metavar="FILE", help="Write it to FILE instead: .md, .html, .pdf, .docx, .json."
         ),
     ] = None,
-    overwrite: Annotated[
-        bool, Parameter(name="--overwrite", negative="", help="Let -o replace a file that exists.")
-    ] = False,
+    overwrite: Annotated[bool, Parameter(name="--overwrite", help="Let -o replace a file that exists.")] = False,
     form: Annotated[
         Literal["markdown", "html", "json"] | None,
         Parameter(name="--format", help="Print it so; html is a page with the evidence."),

@@ -36,7 +36,7 @@ from explorer.workspace.user_key import open_key
 AGE = re.compile(r"(\d+)([hdw])")
 HOURS = {"h": 1, "d": 24, "w": 7 * 24}
 DEFAULT_AGE = "30d"
-Yes = Annotated[bool, Parameter(name=["--yes", "-y"], negative="", help="Do not ask.")]
+Yes = Annotated[bool, Parameter(name=["--yes", "-y"], help="Do not ask.")]
 
 
 @Parameter(name="*")
@@ -48,11 +48,9 @@ class OldOptions(CommonOptions):
         str | None, Parameter(name="--older-than", help="Age of a run's last record: 12h, 30d, 8w; 30d if not given.")
     ] = None
     keep: Annotated[int | None, Parameter(name="--keep", help="Keep the newest N, whatever their age.")] = None
-    unfinished: Annotated[
-        bool, Parameter(name="--unfinished", negative="", help="Also runs that could be resumed.")
-    ] = False
+    unfinished: Annotated[bool, Parameter(name="--unfinished", help="Also runs that could be resumed.")] = False
     cache: Annotated[
-        bool, Parameter(name="--cache", negative="", help="Also drop the cache of fetched pages, whatever its age.")
+        bool, Parameter(name="--cache", help="Also drop the cache of fetched pages, whatever its age.")
     ] = False
 
 
@@ -83,7 +81,7 @@ def rm(*runs: Annotated[str, Parameter(name="RUN")], yes: Yes = False, options: 
 
 def gc(
     *,
-    dry_run: Annotated[bool, Parameter(name="--dry-run", negative="", help="Only list what would be removed.")] = False,
+    dry_run: Annotated[bool, Parameter(name="--dry-run", help="Only list what would be removed.")] = False,
     yes: Yes = False,
     options: OldOptions = OLD,
 ) -> int:
@@ -225,7 +223,7 @@ def import_run(
     file: Annotated[str, Parameter(help="What `runs export` wrote.")],
     /,
     *,
-    as_new: Annotated[bool, Parameter(name="--as-new", negative="", help="Give the run a new id.")] = False,
+    as_new: Annotated[bool, Parameter(name="--as-new", help="Give the run a new id.")] = False,
     options: CommonOptions = COMMON,
 ) -> int:
     """Take in a run that was exported, under its own id or a new one."""

@@ -68,7 +68,7 @@ def resume(
 def demo(
     *question: Annotated[str, Parameter(help="Another question than the sample one.")],
     web: Annotated[
-        bool, Parameter(name="--web", negative="", help="Watch it in your browser, as `explorer serve` shows runs.")
+        bool, Parameter(name="--web", help="Watch it in your browser, as `explorer serve` shows runs.")
     ] = False,
     options: RunOptions = RUN,
 ) -> int:

@@ -55,12 +55,8 @@ def doctor(
     run: Annotated[str | None, Parameter(help="Look at this run instead of at the machine.")] = None,
     /,
     *,
-    probe: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Measure what the models can do, by a few requests.")
-    ] = False,
-    forget: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Remove what was measured of models.")
-    ] = False,
+    probe: Annotated[bool, Parameter(help="Measure what the models can do, by a few requests.")] = False,
+    forget: Annotated[bool, Parameter(help="Remove what was measured of models.")] = False,
     options: ModelOptions = MODEL,
 ) -> int:
     """Check this machine, the keys and the services, or one run; each problem comes with its fix.

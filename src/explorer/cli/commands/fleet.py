@@ -226,7 +226,7 @@ def start(*, options: CommonOptions = QUEUE) -> int:
 
 def stop(
     *,
-    is_all: Annotated[bool, Parameter(name="--all", negative="", help="Stop every run at work.")] = False,
+    is_all: Annotated[bool, Parameter(name="--all", help="Stop every run at work.")] = False,
     options: CommonOptions = QUEUE,
 ) -> int:
     """Stop every run at work within seconds, and let no worker take another one, until `explorer queue start`.
@@ -311,10 +311,8 @@ def prune(
     older_than: Annotated[
         str, Parameter(name="--older-than", metavar="AGE", help="Age of a run's end: 12h, 30d, 8w.")
     ] = DEFAULT_AGE,
-    failed: Annotated[
-        bool, Parameter(name="--failed", negative="", help="Also runs that failed, are parked or undecided.")
-    ] = False,
-    dry_run: Annotated[bool, Parameter(name="--dry-run", negative="", help="Only say what would be removed.")] = False,
+    failed: Annotated[bool, Parameter(name="--failed", help="Also runs that failed, are parked or undecided.")] = False,
+    dry_run: Annotated[bool, Parameter(name="--dry-run", help="Only say what would be removed.")] = False,
     options: QueueOptions = QUEUE,
 ) -> int:
     """Remove runs that ended long ago from the queue, with what the fleet's database has of them.

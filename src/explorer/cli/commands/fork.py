@@ -28,9 +28,7 @@ def fork(
     at: Annotated[
         int | None, Parameter(name="--at", help="The last record shared; `show RUN --timeline` has the numbers.")
     ] = None,
-    no_run: Annotated[
-        bool, Parameter(name="--no-run", negative="", help="Only create the new run; do not continue it.")
-    ] = False,
+    no_run: Annotated[bool, Parameter(name="--no-run", help="Only create the new run; do not continue it.")] = False,
     options: RunOptions = RUN,
 ) -> int:
     """Start a new run from an earlier point of a run; the first run stays unchanged.

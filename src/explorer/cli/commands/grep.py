@@ -46,15 +46,13 @@ def grep(  # noqa: PLR0913 - flags
     /,
     *run: Annotated[str, Parameter(help="Only in these runs: ids, beginnings of ids, or `latest`.")],
     sources: Annotated[
-        bool, Parameter(name="--sources", negative="", help="Also in the stored sources: pages, threads, search hits.")
+        bool, Parameter(name="--sources", help="Also in the stored sources: pages, threads, search hits.")
     ] = False,
-    ignore_case: Annotated[
-        bool, Parameter(name=["-i", "--ignore-case"], negative="", help="Upper and lower case alike.")
-    ] = False,
+    ignore_case: Annotated[bool, Parameter(name=["-i", "--ignore-case"], help="Upper and lower case alike.")] = False,
     names_only: Annotated[
-        bool, Parameter(name=["-l", "--files-with-matches"], negative="", help="Only the files, each once.")
+        bool, Parameter(name=["-l", "--files-with-matches"], help="Only the files, each once.")
     ] = False,
-    fixed: Annotated[bool, Parameter(name=["-F", "--fixed"], negative="", help="The pattern is plain text.")] = False,
+    fixed: Annotated[bool, Parameter(name=["-F", "--fixed"], help="The pattern is plain text.")] = False,
     options: CommonOptions = COMMON,
 ) -> int:
     """Find lines in the reports and findings of runs, the newest run last.

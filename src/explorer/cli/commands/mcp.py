@@ -79,21 +79,13 @@ def _facts(server: McpServer, roles: list[str]) -> dict[str, object]:
 class AddOptions(CommonOptions):
     """Flags of `mcp add`."""
 
-    role: Annotated[tuple[str, ...], Parameter(help="A role that gets its tools; repeatable.", negative="")] = ()
-    env: Annotated[
-        tuple[str, ...], Parameter(help="A variable that it gets; repeatable.", metavar="NAME", negative="")
-    ] = ()
+    role: Annotated[tuple[str, ...], Parameter(help="A role that gets its tools; repeatable.")] = ()
+    env: Annotated[tuple[str, ...], Parameter(help="A variable that it gets; repeatable.", metavar="NAME")] = ()
     token: Annotated[str, Parameter(help="The variable with its bearer token.", metavar="NAME")] = ""
-    read: Annotated[
-        tuple[Path, ...], Parameter(help="A folder that it may read in the sandbox; repeatable.", negative="")
-    ] = ()
-    write: Annotated[
-        tuple[Path, ...], Parameter(help="A folder that it may write in in the sandbox; repeatable.", negative="")
-    ] = ()
-    host: Annotated[
-        tuple[str, ...], Parameter(help="A host that it may reach from the sandbox; repeatable.", negative="")
-    ] = ()
-    project: Annotated[bool, Parameter(help="Into this folder's explorer.toml.", negative="")] = False
+    read: Annotated[tuple[Path, ...], Parameter(help="A folder that it may read in the sandbox; repeatable.")] = ()
+    write: Annotated[tuple[Path, ...], Parameter(help="A folder that it may write in in the sandbox; repeatable.")] = ()
+    host: Annotated[tuple[str, ...], Parameter(help="A host that it may reach from the sandbox; repeatable.")] = ()
+    project: Annotated[bool, Parameter(help="Into this folder's explorer.toml.")] = False
 
 
 ADD = AddOptions()
@@ -187,7 +179,7 @@ def show_server(
     name: Annotated[str, Parameter(help="A server, as `mcp list` shows it.")],
     /,
     *,
-    accept: Annotated[bool, Parameter(help="Accept its tools as it describes them now.", negative="")] = False,
+    accept: Annotated[bool, Parameter(help="Accept its tools as it describes them now.")] = False,
     options: CommonOptions = COMMON,
 ) -> int:
     """Connect to an MCP server, and show its tools as agents would see them; or accept what has changed in them."""

@@ -35,12 +35,9 @@ class ServeOptions(RunOptions):
     """Flags of the server of the web page."""
 
     corpus: Annotated[str | None, flag_of("--corpus")] = None
-    host: Annotated[
-        str,
-        Parameter(name="--host", metavar="ADDRESS", help="Address to listen on."),
-    ] = "127.0.0.1"
+    host: Annotated[str, Parameter(name="--host", metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Parameter(name="--port", metavar="N", help="Port; 0: a free one.")] = 8777
-    open_browser: Annotated[bool, Parameter(name="--open", negative="", help="Open the page in your browser.")] = False
+    open_browser: Annotated[bool, Parameter(name="--open", help="Open the page in your browser.")] = False
     token: Annotated[
         str,
         Parameter(

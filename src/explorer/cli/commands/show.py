@@ -100,15 +100,13 @@ def show(
     /,
     *,
     timeline: Annotated[
-        bool, Parameter(name="--timeline", negative="", help="Every record by its number, which `fork --at` takes.")
+        bool, Parameter(name="--timeline", help="Every record by its number, which `fork --at` takes.")
     ] = False,
     files: Annotated[
-        bool,
-        Parameter(name="--files", negative="", help="Where each file comes from: who wrote it, when, citing what."),
+        bool, Parameter(name="--files", help="Where each file comes from: who wrote it, when, citing what.")
     ] = False,
     costs: Annotated[
-        bool,
-        Parameter(name="--costs", negative="", help="Tokens, money and time by role and agent; the chain of waiting."),
+        bool, Parameter(name="--costs", help="Tokens, money and time by role and agent; the chain of waiting.")
     ] = False,
     options: CommonOptions = COMMON,
 ) -> int:

@@ -126,8 +126,7 @@ def new(
     /,
     *,
     folder: Annotated[
-        Path | None,
-        Parameter(name="--in", metavar="DIR", help="The folder of skills to make it in; your own if none."),
+        Path | None, Parameter(name="--in", metavar="DIR", help="The folder of skills to make it in; your own if none.")
     ] = None,
     options: CommonOptions = COMMON,
 ) -> int:

@@ -67,7 +67,7 @@ def stop(
     /,
     *,
     now: Annotated[
-        bool, Parameter(name="--now", negative="", help="End its process at once, with the engine's own report.")
+        bool, Parameter(name="--now", help="End its process at once, with the engine's own report.")
     ] = False,
     options: OrderOptions = ORDER,
 ) -> int:

@@ -33,9 +33,9 @@ def trust(
     ] = None,
     /,
     *,
-    dry_run: Annotated[bool, Parameter(name="--dry-run", negative="", help="Only show what it would change.")] = False,
-    remove: Annotated[bool, Parameter(name="--remove", negative="", help="Trust the folder no longer.")] = False,
-    is_list: Annotated[bool, Parameter(name="--list", negative="", help="List the trusted folders.")] = False,
+    dry_run: Annotated[bool, Parameter(name="--dry-run", help="Only show what it would change.")] = False,
+    remove: Annotated[bool, Parameter(name="--remove", help="Trust the folder no longer.")] = False,
+    is_list: Annotated[bool, Parameter(name="--list", help="List the trusted folders.")] = False,
     options: CommonOptions = COMMON,
 ) -> int:
     """Let the settings of a folder's files take effect, and show what they change.

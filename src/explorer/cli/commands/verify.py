@@ -98,9 +98,7 @@ def verify(
     run: RunName = LATEST,
     /,
     *,
-    is_all: Annotated[
-        bool, Parameter(name="--all", negative="", help="Show every cited sentence, not only what is wrong.")
-    ] = False,
+    is_all: Annotated[bool, Parameter(name="--all", help="Show every cited sentence, not only what is wrong.")] = False,
     judge_model: Annotated[
         str | None,
         Parameter(

@@ -29,13 +29,11 @@ class SubmitOptions(ModelOptions):
         Parameter(
             name="--file",
             metavar="PATH",
-            negative="",
-            show_default=False,
             group=INPUT_OUTPUT,
             help="A file the question is about; its content is submitted with it. Repeatable.",
         ),
     ] = ()
-    corpus: Annotated[str | None, Parameter(name="--corpus", metavar="DIR", negative="", show=False)] = None
+    corpus: Annotated[str | None, Parameter(name="--corpus", metavar="DIR", show=False)] = None
     many: Annotated[
         str | None,
         Parameter(
@@ -53,7 +51,7 @@ class SubmitOptions(ModelOptions):
     ] = ""
     tenant: Annotated[str, Parameter(name="--tenant", metavar="NAME", help="Whose run it is.")] = ""
     sample: Annotated[
-        bool, Parameter(name="--sample", negative="", help="Explore the bundled sample day offline, as `demo` does.")
+        bool, Parameter(name="--sample", help="Explore the bundled sample day offline, as `demo` does.")
     ] = False
 
 
@@ -63,9 +61,7 @@ class WorkerOptions(RunOptions):
     """Flags of a worker."""
 
     concurrency: Annotated[int, Parameter(name="--concurrency", metavar="N", help="Runs at the same time.")] = 2
-    until_empty: Annotated[
-        bool, Parameter(name="--until-empty", negative="", help="End when no run waits or is at work.")
-    ] = False
+    until_empty: Annotated[bool, Parameter(name="--until-empty", help="End when no run waits or is at work.")] = False
     lease: Annotated[
         str, Parameter(name="--lease", metavar="TIME", help="Others take its runs when it is silent for so long.")
     ] = "30s"
@@ -91,10 +87,7 @@ class LimitOptions(CommonOptions):
     requests: Annotated[str | None, Parameter(name="--requests", metavar="N", help="Requests to models, or none.")] = (
         None
     )
-    per: Annotated[
-        str,
-        Parameter(name="--per", metavar="PERIOD", help="day or month (of UTC), or total."),
-    ] = "day"
+    per: Annotated[str, Parameter(name="--per", metavar="PERIOD", help="day or month (of UTC), or total.")] = "day"
     tenant: Annotated[str | None, Parameter(name="--tenant", metavar="NAME", help="Only the runs of this tenant.")] = (
         None
     )

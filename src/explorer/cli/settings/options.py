@@ -29,8 +29,6 @@ def flag_of(name: str) -> Parameter:
     return Parameter(
         name=name,
         metavar=flag.metavar or None,
-        negative="",
-        show_default=False,
         group=GROUPS[setting.group],
         help="".join(f"{text}. " for text in words if text).rstrip(),
     )
@@ -47,8 +45,6 @@ class CommonOptions:
         Parameter(
             name="--preset",
             metavar="NAME",
-            negative="",
-            show_default=False,
             group=MODELS,
             help="A whole explorer as a configuration: see `explorer presets list`. Or its folder, with a slash.",
         ),
@@ -60,8 +56,6 @@ class CommonOptions:
         Parameter(
             name="--tools",
             metavar="FILE.py",
-            negative="",
-            show_default=False,
             group=MODELS,
             help="A Python file with tools of your own; it runs as you. Repeatable.",
         ),
@@ -81,8 +75,6 @@ class CommonOptions:
         bool,
         Parameter(
             name="--trust",
-            negative="",
-            show_default=False,
             group=INPUT_OUTPUT,
             help="Trust this folder as its files and skills are now; remembered until one changes.",
         ),
@@ -91,8 +83,6 @@ class CommonOptions:
         bool,
         Parameter(
             name="--trust-folder",
-            negative="",
-            show_default=False,
             group=INPUT_OUTPUT,
             help="Take all settings of this folder's files, for this command.",
         ),
@@ -101,8 +91,6 @@ class CommonOptions:
         bool,
         Parameter(
             name="--ignore-folder",
-            negative="",
-            show_default=False,
             group=INPUT_OUTPUT,
             help="Leave out settings of this folder's files that need trust.",
         ),
@@ -112,21 +100,12 @@ class CommonOptions:
         Parameter(
             name=["--verbose", "-v"],
             count=True,
-            negative="",
-            show_default=False,
             group=INPUT_OUTPUT,
             help="Log to stderr; -vv: everything, with tracebacks.",
         ),
     ] = 0
     quiet: Annotated[
-        bool,
-        Parameter(
-            name=["--quiet", "-q"],
-            negative="",
-            show_default=False,
-            group=INPUT_OUTPUT,
-            help="Print only errors to stderr.",
-        ),
+        bool, Parameter(name=["--quiet", "-q"], group=INPUT_OUTPUT, help="Print only errors to stderr.")
     ] = False
 
 
@@ -175,21 +154,12 @@ class RunOptions(ModelOptions):
         Parameter(
             name="--notify",
             metavar="TARGET",
-            negative="",
-            show_default=False,
             group=INPUT_OUTPUT,
             help="Say when the run ends: desktop, or a URL that gets a webhook; repeatable.",
         ),
     ] = ()
     overwrite: Annotated[
-        bool,
-        Parameter(
-            name="--overwrite",
-            negative="",
-            show_default=False,
-            group=INPUT_OUTPUT,
-            help="Let -o replace a file that exists.",
-        ),
+        bool, Parameter(name="--overwrite", group=INPUT_OUTPUT, help="Let -o replace a file that exists.")
     ] = False
 
 
@@ -203,8 +173,6 @@ class GivenOptions(RunOptions):
         Parameter(
             name="--file",
             metavar="PATH",
-            negative="",
-            show_default=False,
             group=INPUT_OUTPUT,
             help="A file the question is about: text, HTML, PDF, Office, EPUB; repeatable.",
         ),
@@ -220,35 +188,24 @@ class AskOptions(GivenOptions):
     since_run: Annotated[
         str | None,
         Parameter(
-            name="--since-run",
-            metavar="RUN",
-            group=INPUT_OUTPUT,
-            help="Report what is new since an earlier run.",
+            name="--since-run", metavar="RUN", group=INPUT_OUTPUT, help="Report what is new since an earlier run."
         ),
     ] = None
     go_on: Annotated[
         bool,
         Parameter(
-            name=["--continue", "-c"],
-            negative="",
-            show_default=False,
-            group=INPUT_OUTPUT,
-            help="Continue the latest run with a follow-up question.",
+            name=["--continue", "-c"], group=INPUT_OUTPUT, help="Continue the latest run with a follow-up question."
         ),
     ] = False
     dry_run: Annotated[
         bool,
         Parameter(
-            name="--dry-run",
-            negative="",
-            show_default=False,
-            group=LIMITS,
-            help="Print models, limits and worst-case cost only; no model is asked.",
+            name="--dry-run", group=LIMITS, help="Print models, limits and worst-case cost only; no model is asked."
         ),
     ] = False
-    is_literal: Annotated[bool, Parameter(name="--literal", negative="", show=False)] = False
+    is_literal: Annotated[bool, Parameter(name="--literal", show=False)] = False
     """The words stood behind `--`: they are a question, whatever they look like."""
-    from_stdin: Annotated[bool, Parameter(name="--stdin", negative="", show=False)] = False
+    from_stdin: Annotated[bool, Parameter(name="--stdin", show=False)] = False
     """The question was `-`."""
 
 
@@ -258,9 +215,9 @@ class McpServeOptions(RunOptions):
     """Flags of the MCP server."""
 
     corpus: Annotated[str | None, flag_of("--corpus")] = None
-    http: Annotated[
-        bool, Parameter(name="--http", negative="", help="Serve HTTP on 127.0.0.1, with a token, instead of stdio.")
-    ] = False
+    http: Annotated[bool, Parameter(name="--http", help="Serve HTTP on 127.0.0.1, with a token, instead of stdio.")] = (
+        False
+    )
     port: Annotated[int, Parameter(name="--port", metavar="N", help="Port of --http; 0: a free one.")] = 8765
     max_runs: Annotated[int, Parameter(name="--max-runs", metavar="N", help="Runs at work at the same time.")] = 2
     max_total_cost: Annotated[
