@@ -6,22 +6,21 @@ import webbrowser
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.commands.catalog import check_team, named_tools
 from explorer.cli.commands.fleet import DATABASE_FILE, PACKAGE, decide_in_fleet, open_queue
-from explorer.cli.commands.mcp_serve import WAIT, ServerEnding, read_flag
 from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.runs_at_hand import OpenCopies
 from explorer.cli.screens.output import say
+from explorer.cli.serving import MAX_RUNS, MIN_TOKEN_CHARS, RunsToCome, ServerEnding, check_count
 from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.options import RunOptions, flag_of
-from explorer.run.served import ServedRuns, ServerPlan
+from explorer.run.collector import rare_collections
+from explorer.run.served import ServedRuns
 from explorer.schema.errors import ConfigError
 from explorer.schema.settings import Settings
-from explorer.schema.tool import Tool
 from explorer.server.fleet_status import AskFleet, FleetRun, FleetStatus, FleetWorker
 from explorer.workspace.user_key import open_key
 
@@ -115,8 +114,6 @@ def _shown(run: "QueuedRun") -> FleetRun:
 
 
 PURPOSE = "web token"
-MIN_TOKEN_CHARS = 16
-MAX_RUNS = 32
 MAX_PORT = 65_535
 SERVER_ENDED = "explorer serve ended"
 
@@ -149,8 +146,7 @@ def check_options(options: ServeOptions) -> None:
     Raises:
         ConfigError: One cannot.
     """
-    if not 1 <= options.max_runs <= MAX_RUNS:
-        raise ConfigError(f"--max-runs {options.max_runs} is not allowed", hint=f"give a number from 1 to {MAX_RUNS}")
+    check_count("--max-runs", options.max_runs, MAX_RUNS)
     if not 0 <= options.port <= MAX_PORT:
         raise ConfigError(f"--port {options.port} is not a port number", hint=f"give a number from 0 to {MAX_PORT}")
     if options.token not in {AUTO, NO_TOKEN} and len(options.token) < MIN_TOKEN_CHARS:
@@ -161,47 +157,24 @@ def check_options(options: ServeOptions) -> None:
 
 def serve_runs(configuration: Configuration, options: ServeOptions, question: str = "") -> int:
     """Serve until a signal; with a question, a run is started first, and its page is the one that is named."""
-    from explorer.cli.telemetry import show_logs  # noqa: PLC0415 - it is slow to import
-
-    tools = named_tools(options, configuration.settings)
-    check_team(configuration.settings, tools)
-    show_logs(options.verbose)
-    from explorer.run.collector import rare_collections  # noqa: PLC0415 - the engine is loaded with it
-
+    to_come = RunsToCome.of(options, configuration)
     with rare_collections():
-        return asyncio.run(_serve(configuration, options, tools, question))
+        return asyncio.run(_serve(to_come, options, question))
 
 
-async def _serve(configuration: Configuration, options: ServeOptions, tools: list[Tool[Any]], question: str) -> int:
-    from explorer.cli.launch import LastResort, settings_to_continue  # noqa: PLC0415 - the engine is loaded with it
-    from explorer.cli.session import crash_point  # noqa: PLC0415 - the same
-    from explorer.cli.telemetry import tracing_to  # noqa: PLC0415 - the same
-    from explorer.run.hooks import RunHooks  # noqa: PLC0415 - the same
-    from explorer.server.app import build_site  # noqa: PLC0415 - the same
+async def _serve(to_come: RunsToCome, options: ServeOptions, question: str) -> int:
+    from explorer.server.app import build_site  # noqa: PLC0415 - it is slow to import
     from explorer.server.listening import PageServer, open_socket  # noqa: PLC0415 - the same
     from explorer.server.security import ServerAccess  # noqa: PLC0415 - the same
 
     access = ServerAccess(options.host)
-    access = replace(access, token=_token(configuration, options, is_local=access.is_local))
-    wait_s = read_flag("--approval-wait", options.approval_wait, WAIT) or 0.0
+    access = replace(access, token=_token(to_come.configuration, options, is_local=access.is_local))
+    plan = to_come.plan(options.max_runs, SERVER_ENDED, options.approval_wait)
     listening = open_socket(options.host, options.port)
-
-    def hooks() -> RunHooks:
-        return RunHooks(tools=tools, origins=configuration.origins, on_checkpoint=crash_point())
-
-    plan = ServerPlan(
-        configuration.settings,
-        hooks,
-        lambda folder: settings_to_continue(folder, configuration),
-        options.max_runs,
-        SERVER_ENDED,
-        wait_s,
-        tracing=lambda: tracing_to(configuration.settings, say),
-    )
     runs = ServedRuns(plan)
-    fleet, copies = fleet_of(configuration.settings), OpenCopies(configuration.settings)
+    fleet, copies = fleet_of(plan.settings), OpenCopies(plan.settings)
     is_fleet = fleet is not None
-    decide = partial(decide_in_fleet, configuration.settings) if is_fleet else None
+    decide = partial(decide_in_fleet, plan.settings) if is_fleet else None
     site = build_site(runs, access, fleet, copies.of if is_fleet else None, decide)
     server = PageServer(listening, site, site.state.site.feeds.close)
     ended = ServerEnding(server.end)
@@ -215,8 +188,7 @@ async def _serve(configuration: Configuration, options: ServeOptions, tools: lis
         finally:
             await runs.close()
             copies.close()
-    LastResort().begin(ended.code)
-    return ended.code
+    return ended.last_resort()
 
 
 def _token(configuration: Configuration, options: ServeOptions, *, is_local: bool) -> str:

@@ -1,20 +1,13 @@
 """The command `worker`: works on runs of a fleet's queue."""
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from explorer.cli.commands.catalog import check_team, named_tools
 from explorer.cli.commands.fleet import open_queue, say_unless_quiet
-from explorer.cli.commands.mcp_serve import ServerEnding
-from explorer.cli.commands.trust import settings_to_run
-from explorer.cli.launch import LastResort, settings_to_continue
-from explorer.cli.session import crash_point
-from explorer.cli.settings.configuration import Configuration
+from explorer.cli.serving import RunsToCome, ServerEnding, check_count
 from explorer.cli.settings.fleet_options import WORKER, WorkerOptions
-from explorer.cli.telemetry import show_logs, tracing_to
-from explorer.run.hooks import RunHooks
+from explorer.cli.telemetry import tracing_to
 from explorer.schema.errors import ConfigError
 from explorer.schema.setting import seconds
 from explorer.schema.settings import Settings
@@ -37,43 +30,32 @@ def worker(*, options: WorkerOptions = WORKER) -> int:
     Example: `explorer worker --concurrency 4 --until-empty`
     """
     _check(options)
-    configuration = settings_to_run(options)
-    tools = named_tools(options, configuration.settings)
-    check_team(configuration.settings, tools)
-    show_logs(options.verbose)
-
-    def hooks() -> RunHooks:
-        return RunHooks(tools=tools, origins=configuration.origins, on_checkpoint=crash_point())
-
-    with open_queue(configuration.settings) as queue:
-        return asyncio.run(_work(queue, configuration, options, hooks))
+    to_come = RunsToCome.of(options)
+    with open_queue(to_come.configuration.settings) as queue:
+        return asyncio.run(_work(queue, to_come, options))
 
 
 def _check(options: WorkerOptions) -> None:
-    if not 1 <= options.concurrency <= MAX_CONCURRENCY:
-        hint = f"give a number from 1 to {MAX_CONCURRENCY}"
-        raise ConfigError(f"--concurrency {options.concurrency} is not allowed", hint=hint)
+    check_count("--concurrency", options.concurrency, MAX_CONCURRENCY)
     if options.output is not None or options.notify:
         raise ConfigError("--output and --notify are for one run", hint="read a report with: explorer report RUN")
 
 
-async def _work(
-    queue: "FleetQueue", configuration: Configuration, options: WorkerOptions, hooks: Callable[[], RunHooks]
-) -> int:
+async def _work(queue: "FleetQueue", to_come: RunsToCome, options: WorkerOptions) -> int:
     from explorer.fleet.exploration import WorkerPlan  # noqa: PLC0415 - its packages are an extra
     from explorer.fleet.objects import open_objects  # noqa: PLC0415 - its packages are an extra
     from explorer.fleet.one_workspace import agree_on_workspace  # noqa: PLC0415 - the same
     from explorer.fleet.store_choice import agree_on_store  # noqa: PLC0415 - the same
     from explorer.fleet.worker import Worker  # noqa: PLC0415 - the same
 
-    settings = configuration.settings
+    settings = to_come.configuration.settings
     store = agree_on_store(queue.database, settings.fleet_store, open_key(settings.state_dir))
     if store != DATABASE:
         agree_on_workspace(queue.database, settings.workspace)
     plan = WorkerPlan(
-        configuration.settings,
-        hooks,
-        lambda folder: settings_to_continue(folder, configuration),
+        settings,
+        to_come.hooks,
+        to_come.settings_to_resume,
         options.concurrency,
         _lease_s(options.lease),
         store,
@@ -89,8 +71,7 @@ async def _work(
     ended = ServerEnding(one.end)
     with ended.by_signals():
         await one.work()
-    LastResort().begin(ended.code)
-    return ended.code
+    return ended.last_resort()
 
 
 def _place_of_runs(settings: Settings, store: str) -> str:
