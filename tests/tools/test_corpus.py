@@ -11,7 +11,9 @@ import pytest
 from documents.corpus.stage import NOTES, CountingParser, opened, pdf, write
 from explorer.documents.corpus.index import Corpus
 from explorer.schema.errors import ToolError
-from explorer.tools.corpus import PAGE_CHARS, ReadDocumentTool, SearchCorpusTool
+from explorer.schema.events import Lookup
+from explorer.schema.tool import lookup_of
+from explorer.tools.corpus import PAGE_CHARS, ReadDocumentTool, SearchCorpusArguments, SearchCorpusTool
 from sources.loopback import Ledger, unfenced
 from tool_call import call_tool
 
@@ -49,6 +51,20 @@ async def test_a_search(corpus: Corpus) -> None:
     hit = {"source": "S1", "title": "On tides", "path": "tide.pdf", "offset": 17}
     missing = {"not_searched": "not text, HTML, PDF, Word, PowerPoint, Excel or EPUB: image.png"}
     assert result.metadata == {"sources": ["S1"], "shown": 1, "unit": "document", "hits": [hit], **missing}
+
+
+async def test_a_list_of_the_documents(corpus: Corpus) -> None:
+    """Without words the paths are listed, in a fence and without sources; a glob shows a part."""
+    tool, ledger = SearchCorpusTool(corpus), Ledger()
+    result = await call_tool(tool, ledger.context, glob="*.pdf")
+    assert result.content.startswith("The folder has 1 document.\n<<untrusted ")
+    assert unfenced(result.content).splitlines()[0] == "tide.pdf"
+    assert result.metadata == {"shown": 1, "unit": "document", "listed": ["tide.pdf"], "total": 1}
+    assert lookup_of(tool, result, None) is Lookup.NONE
+    everything = await call_tool(tool, ledger.context, query=" ")
+    assert everything.metadata["total"] == 7
+    assert "zebra [S99].md" in unfenced(everything.content).splitlines()
+    assert tool.describe(SearchCorpusArguments()) == "listing the documents of your folder"
 
 
 async def test_one_id_for_a_document(corpus: Corpus) -> None:
@@ -113,7 +129,8 @@ async def test_nothing_found_is_said(corpus: Corpus) -> None:
     tool = SearchCorpusTool(corpus)
     nothing = await call_tool(tool, Ledger().context, query="zeppelin", glob="*.md")
     assert nothing.content.startswith(
-        'Corpus search for "zeppelin": 0 of 5 documents.\nTry other words, or no glob.\n<<untrusted'
+        'Corpus search for "zeppelin": 0 of 5 documents.\n'
+        "Try other words, or no glob; an empty query lists the documents.\n<<untrusted"
     )
     relaxed = await call_tool(tool, Ledger().context, query='"replaced ropes"')
     assert relaxed.content.splitlines()[1] == "No document contains the quoted phrase; these contain some of the words."

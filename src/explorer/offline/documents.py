@@ -2,12 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import URL, Wish, understand_task
-from explorer.offline.reading import ListedHit, ReadPage, harmless, listed_hits, not_searched, page_read
+from explorer.offline.reading import ListedHit, ReadPage, harmless, listed_hits, page_read
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer, read_files
 from explorer.offline.sections import (
     NoteQuote,
@@ -37,7 +37,6 @@ from explorer.text.ranking import rank_by_query
 from explorer.text.sanitize import single_line
 from explorer.text.words import words_of
 
-SEARCH, READ = "search_corpus", "read_document"
 MAX_RESULTS = 8
 MAX_PAGES = 4
 MAX_PASSAGES = 8
@@ -47,17 +46,10 @@ HOP_PASSAGES = 4
 ANSWERED = 0.75
 """The share of a question that a passage has if it needs no second step."""
 HOP_BASE = 3
-MAX_NAMES = 6
 MAX_HOLDERS = 6
 """The number of passages up to which a name leads somewhere."""
-FIRST_DOCUMENTS = 4
-FURTHER_DOCUMENTS = 2
 MAX_QUERY_WORDS = 24
 TABLE_ENDINGS = (".csv", ".tsv")
-NEAR_BEGINNING = 12_000
-"""A passage before this offset is read from the beginning of its document."""
-LEAD_CHARS = 2_000
-"""Read before a passage that lies further in."""
 
 
 @dataclass(frozen=True)
@@ -193,16 +185,16 @@ def query_words(question: str) -> str:
     return " ".join(single_line(question).split()[:MAX_QUERY_WORDS])[:300]
 
 
-def search_web(state: ScriptState, wish: Wish, folder: str, gaps: Sequence[str] = ()) -> Script:
-    """Search the web for the question, then read the best results; `gaps` are what is known to be missing before."""
+def search_web(state: ScriptState, wish: Wish, folder: str) -> Script:
+    """Search the web for the question, then read the best results."""
     phrases, words = Phrases(wish.language), query_words(wish.question)
     (answer,) = yield Step(calls=(Ask("web_search", {"query": words, "max_results": MAX_RESULTS}),))
     hits = [] if answer.is_error else listed_hits(answer)
     if not hits:
         why = short_reason(answer.text) if answer.is_error else phrases("no_result")
-        return (yield from keep([], [*gaps, phrases("web_failed", words=harmless(words), why=why)], folder, phrases))
+        return (yield from keep([], [phrases("web_failed", words=harmless(words), why=why)], folder, phrases))
     urls = [] if state.is_hurried else [hit.url for hit in hits[:MAX_PAGES]]
-    return (yield from read_pages(wish, urls, folder, hits, gaps))
+    return (yield from read_pages(wish, urls, folder, hits))
 
 
 def read_pages(
@@ -216,7 +208,7 @@ def read_pages(
     pages = {url: None if one.is_error else page_read(one) for url, one in zip(chosen, answers, strict=True)}
     gaps = [*known_gaps]
     for (url, page), answer in zip(pages.items(), answers, strict=True):
-        gaps += _gaps(url, page, answer, phrases)
+        gaps += page_gaps(url, page, answer, phrases)
     documents = [ReadDocument(page.title, page.source, page.about, page.text) for page in pages.values() if page]
     documents += [ReadDocument(hit.title, hit.source, hit.url, hit.snippet) for hit in hits if not pages.get(hit.url)]
     is_whole = bool(URL.search(wish.question)) and not wish.has_subject
@@ -224,19 +216,19 @@ def read_pages(
     return (yield from keep(sections_of(found, phrases), gaps, folder, phrases))
 
 
-def gist_of(documents: Iterable[ReadDocument]) -> list[FoundSentence]:
-    """Return the sentences of each document that say most about it; of a short note the first ones."""
-    return [FoundSentence(one.title, text, one) for one in documents for text in _gist_of(one)]
+def gist_of(documents: Iterable[ReadDocument], count: int = GIST_SENTENCES) -> list[FoundSentence]:
+    """Return the sentences of each document that say most about it, up to a number; of a short note the first ones."""
+    return [FoundSentence(one.title, text, one) for one in documents for text in _gist_of(one, count)]
 
 
-def _gist_of(document: ReadDocument) -> list[str]:
-    best = best_sentences(document.text, document.title, GIST_SENTENCES)
-    if len(best) == GIST_SENTENCES or not document.is_note:
+def _gist_of(document: ReadDocument, count: int) -> list[str]:
+    best = best_sentences(document.text, document.title, count)
+    if len(best) == count or not document.is_note:
         return best
-    return [text for text in document.sentences() if text.casefold() != document.title.casefold()][:GIST_SENTENCES]
+    return [text for text in document.sentences() if text.casefold() != document.title.casefold()][:count]
 
 
-def _gaps(title: str, page: ReadPage | None, answer: ToolAnswer, phrases: Phrases) -> list[str]:
+def page_gaps(title: str, page: ReadPage | None, answer: ToolAnswer, phrases: Phrases) -> list[str]:
     """Return what a reader should know about a page's completeness."""
     if page is None:
         return [phrases("no_document", title=harmless(title), why=short_reason(answer.text))]
@@ -244,65 +236,6 @@ def _gaps(title: str, page: ReadPage | None, answer: ToolAnswer, phrases: Phrase
     if page.read_chars < page.all_chars:
         gaps.append(phrases("part_read", title=page.title, read=page.read_chars, all=page.all_chars))
     return gaps
-
-
-@dataclass
-class FolderFindings:
-    """What the folder gave."""
-
-    documents: list[ReadDocument] = field(default_factory=list[ReadDocument])
-    gaps: list[str] = field(default_factory=list[str])
-    not_searched: str = ""
-    """The files that were left out, and why."""
-
-
-def search_folder(state: ScriptState, wish: Wish) -> Generator[Step, Sequence[ToolAnswer], FolderFindings]:
-    """Search in two rounds: for what fits the question, then for the names that the best passages brought."""
-    found, phrases = FolderFindings(), Phrases(wish.language)
-    question = query_words(wish.question)
-    hits = yield from _hits(question, found, phrases)
-    yield from _read(hits[:FIRST_DOCUMENTS], found, phrases)
-    best = passages_about(found.documents, wish.question)[:HOP_BASE]
-    known = set(words_of(wish.question))
-    names = [name for one in best for name in names_in(one.whole) if set(words_of(name)) - known]
-    if names and not state.is_hurried:
-        named = " ".join(list(dict.fromkeys(names))[:MAX_NAMES])
-        more = yield from _hits(f"{named} {question}"[:400], found, phrases)
-        read = {hit.path for hit in hits[:FIRST_DOCUMENTS]}
-        unread = {hit.path: hit for hit in [*more, *hits] if hit.path not in read}
-        yield from _read(list(unread.values())[:FURTHER_DOCUMENTS], found, phrases)
-    return found
-
-
-def _hits(
-    query: str, found: FolderFindings, phrases: Phrases
-) -> Generator[Step, Sequence[ToolAnswer], list[ListedHit]]:
-    (answer,) = yield Step(calls=(Ask(SEARCH, {"query": query, "max_results": MAX_RESULTS}),))
-    if answer.is_error:
-        found.gaps.append(phrases("folder_failed", why=short_reason(answer.text)))
-        return []
-    found.not_searched = not_searched(answer)
-    return listed_hits(answer)
-
-
-def _read(
-    hits: Sequence[ListedHit], found: FolderFindings, phrases: Phrases
-) -> Generator[Step, Sequence[ToolAnswer], None]:
-    """Read documents side by side, each where its best passage is."""
-    if not hits:
-        return
-    answers = yield Step(calls=tuple(Ask(READ, {"path": hit.path, "offset": _start(hit)}) for hit in hits))
-    for hit, answer in zip(hits, answers, strict=True):
-        page = None if answer.is_error else page_read(answer)
-        if page is None or page.flags:
-            found.gaps += _gaps(hit.title, page, answer, phrases)
-        if page is not None:
-            document = ReadDocument(page.title, page.source, page.about, page.text, is_note=True)
-            found.documents += parts_of(document if _start(hit) else as_table(document, hit.path, phrases))
-
-
-def _start(hit: ListedHit) -> int:
-    return 0 if hit.offset < NEAR_BEGINNING else hit.offset - LEAD_CHARS
 
 
 USER_FILE = re.compile(r"`([^`\n]+)` \[(S\d+)\]")

@@ -39,6 +39,10 @@ PHRASES: dict[str, dict[str, str]] = {
         "lines_cut": "Very long lines of “{title}” were read in part",
         "folder_failed": "The folder could not be searched: {why}",
         "folder_nothing": "No document of the folder says anything about it",
+        "folder_has": "The documents of the folder: {files}",
+        "folder_rest": "{count} of the folder's {total} documents are not quoted here",
+        "and_more": "and {count} more",
+        "web_not_searched": "The web was not searched, because a folder is given; without `--corpus` it is",
         "not_searched": "Not searched in the folder: {files}",
         "flagged": "“{title}” is marked {flags}",
         "list_failed": "The list of stories could not be read: {why}",
@@ -94,6 +98,10 @@ PHRASES: dict[str, dict[str, str]] = {
         "lines_cut": "“{title}”中过长的行只读取了一部分",
         "folder_failed": "无法搜索文件夹：{why}",
         "folder_nothing": "文件夹中没有相关内容",
+        "folder_has": "文件夹中的文件：{files}",
+        "folder_rest": "文件夹共有 {total} 个文件，其中 {count} 个未摘录",
+        "and_more": "等，另有 {count} 个",
+        "web_not_searched": "因指定了文件夹，未在网上搜索；去掉 `--corpus` 即可搜索",
         "not_searched": "文件夹中未搜索：{files}",
         "flagged": "“{title}”带有标记：{flags}",
         "list_failed": "未能读取帖子列表：{why}",
@@ -143,6 +151,10 @@ PHRASES: dict[str, dict[str, str]] = {
         "lines_cut": "Sehr lange Zeilen von „{title}“ wurden nur zum Teil gelesen",
         "folder_failed": "Der Ordner konnte nicht durchsucht werden: {why}",
         "folder_nothing": "Kein Dokument des Ordners sagt etwas dazu",
+        "folder_has": "Die Dokumente des Ordners: {files}",
+        "folder_rest": "Von den {total} Dokumenten des Ordners sind {count} hier nicht zitiert",
+        "and_more": "und {count} weitere",
+        "web_not_searched": "Im Netz wurde nicht gesucht, weil ein Ordner angegeben ist; ohne `--corpus` geschieht es",
         "not_searched": "Im Ordner nicht durchsucht: {files}",
         "flagged": "„{title}“ ist gekennzeichnet: {flags}",
         "list_failed": "Die Liste der Beiträge konnte nicht gelesen werden: {why}",
@@ -181,7 +193,7 @@ _WORDS = (
     "der die das den dem des ein eine einen einem einer und oder ist sind war waren wird wurde wurden werden hat haben"
     " nicht mit von vom zu zum zur auf für über bei nach aus wie was wer wo wann warum welche welcher welches wieviel"
     " viel gibt es ich wir man heute gestern kann können im am sich auch nur"
-    " diese dieser letzte letzten sagt hält denkt"
+    " fasse fass zusammen fassen zusammenfassung diese dieser letzte letzten sagt hält denkt"
 )
 GERMAN_WORDS = frozenset(_WORDS.split())
 _ENGLISH = "the of and is are was what how who when why which for on to did does"

@@ -101,8 +101,9 @@ URL = re.compile(r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]")
 ADDRESS = re.compile(rf"(?:\baccording to\s+)?{URL.pattern}", re.IGNORECASE)
 TEXT_WORDS = frozenset(
     words_of(
-        "webpage website web link url text content contents key takeaways gist file document note pdf"
-        " 文件 文档 这个 个文"
+        "webpage website web link url text content contents key takeaways gist file document note pdf folder directory"
+        " dokument dokumente dokumenten datei dateien ordner ordners text texte inhalt"
+        " 文件夹 文件 文档 这个 个文"
     )
 )
 """What a page or a file is called in a question that asks for all of it, besides the general words."""

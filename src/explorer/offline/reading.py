@@ -122,6 +122,11 @@ class _HitsData(_Read):
     not_searched: str = ""
 
 
+class _PathsData(_Read):
+    listed: list[str] = []
+    total: int = 0
+
+
 class HelperReply(_Read):
     """What `call_agent` returns."""
 
@@ -298,6 +303,12 @@ def listed_hits(answer: ToolAnswer) -> list[ListedHit]:
 def not_searched(answer: ToolAnswer) -> str:
     """Return which files of the user's folder a search left out, and why; empty when there are none."""
     return harmless((_in(answer.data, _HitsData) or _HitsData()).not_searched)
+
+
+def listed_documents(answer: ToolAnswer) -> tuple[list[str], int]:
+    """Return the paths of a list of the folder's documents, and how many documents there are."""
+    data = _in(answer.data, _PathsData) or _PathsData()
+    return data.listed, max(data.total, len(data.listed))
 
 
 def reply_in(data: JsonObject) -> HelperReply:

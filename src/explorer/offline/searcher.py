@@ -4,18 +4,8 @@ import re
 from collections.abc import Sequence
 
 from explorer.offline.asked_time import A_DAY
-from explorer.offline.documents import (
-    MAX_PASSAGES,
-    SEARCH,
-    folder_in,
-    gist_of,
-    keep,
-    passages_about,
-    read_pages,
-    search_folder,
-    search_web,
-    sections_of,
-)
+from explorer.offline.documents import folder_in, read_pages, search_web
+from explorer.offline.folder import SEARCH, search_in_folder
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import URL, QuestionKind, Wish, understand_task
 from explorer.offline.reading import (
@@ -65,24 +55,8 @@ def search(state: ScriptState) -> Script:
     folder = folder_in(state.task) or "notes/"
     if urls := [url for url in URL.findall(words) if IN_FOLDER not in words]:
         return (yield from read_pages(wish, urls, folder))
-    return (yield from _in_folder_first(state, wish, folder))
-
-
-def _in_folder_first(state: ScriptState, wish: Wish, folder: str) -> Script:
-    """Search the user's folder, where there is one; search the web where it has nothing."""
-    phrases = Phrases(wish.language)
-    if SEARCH not in state.tools:
-        return (yield from search_web(state, wish, folder))
-    found = yield from search_folder(state, wish)
-    if wish.has_subject:
-        passages = passages_about(found.documents, wish.subject, follows_names=True)
-    else:
-        passages = gist_of(found.documents)[:MAX_PASSAGES]
-    if not passages and not state.is_hurried:
-        gaps = [*found.gaps, phrases("folder_nothing")]
-        gaps += [phrases("not_searched", files=found.not_searched)] if found.not_searched else []
-        return (yield from search_web(state, wish, folder, gaps))
-    return (yield from keep(sections_of(passages, phrases), found.gaps, folder, phrases))
+    # A user who names a folder has not asked for the question to be sent elsewhere.
+    return (yield from (search_in_folder if SEARCH in state.tools else search_web)(state, wish, folder))
 
 
 def _overview(state: ScriptState, wish: Wish) -> Script:

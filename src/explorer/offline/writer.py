@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 
 from explorer.offline.documents import ReadDocument, context_files, passages_about, sections_of
+from explorer.offline.folder import SUMMARIZED_DOCUMENTS
 from explorer.offline.phrases import GERMAN_WORDS, Phrases
 from explorer.offline.question import URL, Wish, understand_task
 from explorer.offline.reading import ListedStory, harmless, stories_in
@@ -161,7 +162,8 @@ def _passage_report(
     title = harmless(single_line(wish.question))
     title = title if len(title) <= MAX_TITLE_CHARS else f"{title[:MAX_TITLE_CHARS].rsplit(' ', 1)[0]} ..."
     lines = [f"# {title}", "", *notice]
-    shown = [section for section in sections if quotes_in(section)][:MAX_SECTIONS]
+    shown = [section for section in sections if quotes_in(section)]
+    shown = shown[: SUMMARIZED_DOCUMENTS if is_whole else MAX_SECTIONS]
     if not shown:
         return [*lines, phrases("nothing"), "", *unknown(gaps, phrases)]
     best = quotes_in(shown[0])[0]

@@ -375,6 +375,10 @@ def shown(count: int, one: str, several: str) -> JsonObject:
     return {"shown": count, "unit": one if count == 1 else several}
 
 
+LISTED_KEY = "listed"
+"""The key, in a result's metadata, of what there is to look things up in: a list of it is no lookup."""
+
+
 def lookup_of(tool: Tool, result: ToolResult, error: ToolError | None) -> Lookup:
     """Return the outcome of a call as a lookup.
 
@@ -383,7 +387,7 @@ def lookup_of(tool: Tool, result: ToolResult, error: ToolError | None) -> Lookup
         result: Its result.
         error: The `ToolError` that it raised; None without one.
     """
-    if not tool.is_lookup or isinstance(error, RefusedCallError):
+    if not tool.is_lookup or isinstance(error, RefusedCallError) or LISTED_KEY in result.metadata:
         return Lookup.NONE
     if isinstance(error, NoSuchThingError):
         return Lookup.EMPTY

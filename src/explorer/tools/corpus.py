@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from pydantic import Field
 
 from explorer.documents.corpus.passages import page_at
+from explorer.schema.messages import JsonObject
 from explorer.schema.text_part import TITLE_CHARS, URL_CHARS, TextPart, facts_of, part_at
-from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
+from explorer.schema.tool import LISTED_KEY, Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
 from explorer.sources.connections import SourceConnections
 from explorer.text.rendering import ModelText, block, code, codes, inline, own, render
 from explorer.text.sanitize import single_line
@@ -23,6 +24,8 @@ if TYPE_CHECKING:  # the index is slow to import, and few runs have a folder
 PAGE_CHARS = 20_000
 """The characters of a document's text per call."""
 SNIPPET_CHARS = 400
+LISTED_DOCUMENTS = 60
+"""The longest list of the folder's documents, in paths."""
 TOLD_CHARS = 800
 """The characters of the list of what the index lacks."""
 VIA = "corpus"
@@ -57,7 +60,9 @@ class _CorpusTool(Tool[Args]):
 class SearchCorpusArguments(Arguments):
     """Arguments of `search_corpus`."""
 
-    query: str = Field(min_length=1, max_length=500, description='Few specific words; "quoted" for a phrase')
+    query: str = Field(
+        default="", max_length=500, description='Few specific words; "quoted" for a phrase; empty: list the documents'
+    )
     max_results: int = Field(default=8, ge=1, le=30)
     glob: str = Field(default="", description="Only these files, e.g. reports/*.pdf")
 
@@ -74,7 +79,9 @@ class SearchCorpusTool(_CorpusTool[SearchCorpusArguments]):
     is_search = True
 
     async def execute(self, arguments: SearchCorpusArguments, context: ToolContext) -> ToolResult:
-        """Search and list the documents."""
+        """Search and list the documents; without words, list those that there are."""
+        if not arguments.query.strip():
+            return await self._listing(arguments.glob)
         found = await self._corpus.search(arguments.query, arguments.max_results, arguments.glob)
         sources = await context.store([_draft(hit.document) for hit in found.hits])
         entries = [
@@ -93,7 +100,7 @@ class SearchCorpusTool(_CorpusTool[SearchCorpusArguments]):
                 unit=own("document" if found.documents == 1 else "documents"),
             ),
             own(relaxed),
-            own("" if entries else "Try other words, or no glob."),
+            own("" if entries else "Try other words, or no glob; an empty query lists the documents."),
             block("\n".join(body)),
         )
         hits = [
@@ -104,6 +111,32 @@ class SearchCorpusTool(_CorpusTool[SearchCorpusArguments]):
         if missing:
             metadata["not_searched"] = single_line(missing, TOLD_CHARS)
         return ToolResult(success=True, content=content, metadata=metadata)
+
+    async def _listing(self, glob: str) -> ToolResult:
+        """Return the paths of the folder's documents; this is no lookup, and brings no evidence."""
+        paths = await self._corpus.paths(glob)
+        listed = paths[:LISTED_DOCUMENTS]
+        missing = (await self._corpus.overview()).skipped.described
+        more = [f"and {len(paths) - len(listed)} more; a glob shows a part"] if len(paths) > len(listed) else []
+        body = [
+            *(single_line(path, URL_CHARS) for path in listed),
+            *more,
+            *([f"Not searched: {single_line(missing, TOLD_CHARS)}"] if missing else []),
+        ]
+        content = render(
+            own(
+                "The folder has {count} {unit}.",
+                count=len(paths),
+                unit=own("document" if len(paths) == 1 else "documents"),
+            ),
+            block("\n".join(body)),
+        )
+        metadata: JsonObject = {**shown(len(listed), "document", "documents"), LISTED_KEY: listed, "total": len(paths)}
+        return ToolResult(success=True, content=content, metadata=metadata)
+
+    def describe(self, arguments: SearchCorpusArguments) -> str:
+        """Return the action for people."""
+        return super().describe(arguments) if arguments.query.strip() else "listing the documents of your folder"
 
 
 class ReadDocumentArguments(Arguments):

@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from documents.corpus.stage import NOTES, opened, pdf, write
+from explorer.journal.listing import read_records
+from explorer.journal.run_state import RunState
 from explorer.offline.reading import listed_hits
 from explorer.offline.script_state import ToolAnswer
 from explorer.run.fork import fork
@@ -55,6 +57,15 @@ def quotes_of(result: RunResult) -> dict[str, str]:
         quoted: (result.folder / ".explorer" / "sources" / f"{ids[number]}.md").read_text(encoding="utf-8")
         for quoted, number in re.findall(r"“(.+?)” \[(\d+)\]", body)
     }
+
+
+def lookups_of(result: RunResult) -> list[str]:
+    """The tools of all lookups of a run, in their order."""
+    state = RunState.of(record.event for record in read_records(result.folder))
+    return [record.tool for record in state.lookups.values()]
+
+
+AT_LENGTH = "The harbour was rebuilt by hand in that year. Its walls were made of granite from the north."
 
 
 async def test_a_folder_is_researched_with_no_service_at_all(tmp_path: Path) -> None:
@@ -104,15 +115,43 @@ async def test_the_workspace_in_the_folder_is_no_source(tmp_path: Path) -> None:
         assert {yaml.safe_load(text.split("---\n")[1])["url"] for text in stored} == {"file:ropes.md"}
 
 
-@pytest.mark.slow
 async def test_a_folder_that_says_nothing(tmp_path: Path) -> None:
-    """Where neither folder nor web can answer, the report says that of both, and which files were not searched."""
+    """The report says so, and which files there are and were not searched; the question is not sent to the web."""
     folder = write(tmp_path / "notes", NOTES)
     (folder / os.fsdecode(b"caf\xe9.txt")).write_text("Zeppelins hum because of their engines.")
     result = await start("Why do zeppelins hum?", settings_for(tmp_path, corpus=folder))
     assert "No document of the folder says anything about it" in result.report_text
     assert "- Not searched in the folder: names that are not UTF-8: caf?.txt." in result.report_text
-    assert "The web could not be searched" in result.report_text
+    assert "- The documents of the folder: `" in result.report_text
+    assert "- The web was not searched, because a folder is given" in result.report_text
+    assert lookups_of(result) == ["search_corpus"]
+
+
+async def test_a_question_about_the_whole_folder(tmp_path: Path) -> None:
+    """A question that names nothing to look for quotes every document; of a large folder the first, as is said."""
+    folder = write(tmp_path / "notes", {f"{number:02}.md": f"# Note {number}\n\n{AT_LENGTH}" for number in range(15)})
+    result = await start("Summarize the documents", settings_for(tmp_path, corpus=folder))
+    assert result.status == "complete"
+    titles = [f"Note {number}" for number in range(12)]
+    assert re.findall(r"^## (Note \d+)$", result.report_text, re.MULTILINE) == titles
+    assert "- 3 of the folder's 15 documents are not quoted here." in result.report_text
+    assert set(lookups_of(result)) == {"read_document"}
+
+
+async def test_a_german_question_about_a_folder_that_says_nothing(tmp_path: Path) -> None:
+    """What is not known reaches the report, too: its heading is German in the searcher's file."""
+    folder = write(tmp_path / "notes", NOTES)
+    result = await start("Wer hat die Zeppeline gebaut und wann war das?", settings_for(tmp_path, corpus=folder))
+    assert "- Kein Dokument des Ordners sagt etwas dazu." in result.report_text
+    assert "- Die Dokumente des Ordners: `" in result.report_text
+
+
+async def test_an_address_in_the_question_is_read_although_there_is_a_folder(tmp_path: Path) -> None:
+    """The user named it: where the folder says nothing, the page is asked for, and no search of the web is made."""
+    folder = write(tmp_path / "notes", NOTES)
+    result = await start(f"Why do zeppelins hum, by {NOWHERE}/hum?", settings_for(tmp_path, corpus=folder))
+    assert f"“{NOWHERE}/hum” could not be read" in result.report_text
+    assert "web_search" not in lookups_of(result)
 
 
 async def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from explorer.documents.corpus.folder import (
 )
 from explorer.documents.corpus.passages import passages_of, understood
 from explorer.documents.corpus.reading import read_file
-from explorer.documents.corpus.search import Catalogue, CorpusHits, document_at, find
+from explorer.documents.corpus.search import Catalogue, CorpusHits, document_at, find, paths_of
 from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import ConfigError, RefusedCallError, ToolError
 from explorer.text.rendering import ModelText, own
@@ -246,6 +246,14 @@ class Corpus:
                 question=repr(question[:80]),
             )
         return await self._with_index(lambda catalogue: find(self._database, catalogue, query, max_results, glob))
+
+    async def paths(self, glob: str = "") -> list[str]:
+        """Return the paths of the documents in the index, sorted; those that a glob matches where one is given.
+
+        Raises:
+            ToolError: The index cannot be used.
+        """
+        return await self._with_index(lambda catalogue: paths_of(catalogue, glob))
 
     async def read(self, path: str) -> StoredDocument:
         """Return a document of the index by its path, as the search shows it.

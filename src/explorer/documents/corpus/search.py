@@ -150,6 +150,12 @@ def find(database: Database, catalogue: Catalogue, query: Query, max_results: in
     return CorpusHits(hits, len(catalogue.paths) if only is None else len(only), is_relaxed and bool(hits))
 
 
+def paths_of(catalogue: Catalogue, glob: str) -> list[str]:
+    """Return the paths of all documents, or of those that a glob matches, sorted."""
+    numbers = _matching(catalogue, glob) if glob.strip() else catalogue.paths
+    return sorted(catalogue.paths[number] for number in numbers)
+
+
 def _matching(catalogue: Catalogue, glob: str) -> Iterator[int]:
     pattern = unicodedata.normalize("NFC", glob.strip()).removeprefix("file:").removeprefix("./")
     for number, path in catalogue.paths.items():
