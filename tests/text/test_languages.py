@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.text.words import language_of
+from explorer.text.words import language_of, phrases_in
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,22 @@ from explorer.text.words import language_of
 def test_a_language_is_recognised_by_letters_and_common_words(text: str, language: str) -> None:
     """Of other languages, and of too little text, nothing is claimed."""
     assert language_of(text) == language
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "phrases"),
+    [
+        ("", "Wie hoch ist die Brücke von Arvik?", "de"),
+        ("", "How high is the bridge of Arvik?", "en"),
+        ("", "阿维克大桥有多高？", "zh"),
+        ("de", "How high is the bridge of Arvik?", "de"),
+        ("de-AT", "", "de"),
+        ("Deutsch", "", "de"),
+        ("Swiss German", "", "de"),
+        ("Delhi English", "", "en"),
+        ("zh-CN", "Wie hoch ist die Brücke?", "zh"),
+    ],
+)
+def test_the_language_of_the_phrases_that_the_engine_adds(language: str, text: str, phrases: str) -> None:
+    """The language that the user set, by name or code; otherwise the question's, of those that the engine has."""
+    assert phrases_in(language, text) == phrases

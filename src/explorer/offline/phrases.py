@@ -1,9 +1,9 @@
-"""The fixed words of reports written by rule, in English, Chinese and German; and how a German question is known."""
+"""The fixed words of reports written by rule, in English, Chinese and German."""
 
 import re
 from datetime import datetime
 
-from explorer.text.words import HIRAGANA_LETTER, phrase_language
+from explorer.text.words import HIRAGANA_LETTER, is_german, phrase_language
 
 LANGUAGE_LINE = re.compile(r"^Language of the report: (\S+)", re.MULTILINE)
 SAMPLE_LINE = "This run reads bundled, invented sample data."
@@ -189,17 +189,6 @@ PHRASES: dict[str, dict[str, str]] = {
 """The words by language."""
 _MONTHS = "Januar Februar März April Mai Juni Juli August September Oktober November Dezember"
 MONTHS = _MONTHS.split()
-_WORDS = (
-    "der die das den dem des ein eine einen einem einer und oder ist sind war waren wird wurde wurden werden hat haben"
-    " nicht mit von vom zu zum zur auf für über bei nach aus wie was wer wo wann warum welche welcher welches wieviel"
-    " viel gibt es ich wir man heute gestern kann können im am sich auch nur"
-    " fasse fass zusammen fassen zusammenfassung diese dieser letzte letzten sagt hält denkt"
-)
-GERMAN_WORDS = frozenset(_WORDS.split())
-_ENGLISH = "the of and is are was what how who when why which for on to did does"
-ENGLISH_WORDS = frozenset(_ENGLISH.split())
-WORD = re.compile(r"[^\W\d_]+")
-LEAST_WORDS = 2
 
 
 class Phrases:
@@ -240,10 +229,3 @@ def language_of(text: str) -> str:
     if HIRAGANA_LETTER.search(text):
         return "en"
     return "de" if is_german(text) else phrase_language(text)
-
-
-def is_german(text: str) -> bool:
-    """Return whether a question is German: two of its commonest words, and more of them than English ones."""
-    words = [word.lower() for word in WORD.findall(text)]
-    german = sum(word in GERMAN_WORDS for word in words)
-    return german >= LEAST_WORDS and german > sum(word in ENGLISH_WORDS for word in words)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from explorer.offline.asked_time import A_DAY, time_asked
-from explorer.offline.phrases import GERMAN_WORDS, SAMPLE_LINE, language_in_task, language_of
+from explorer.offline.phrases import SAMPLE_LINE, language_in_task, language_of
 from explorer.schema.messages import TaskData
-from explorer.text.words import HAN, HIRAGANA_LETTER, KATAKANA, words_of
+from explorer.text.words import GERMAN_WORDS, HAN, HIRAGANA_LETTER, KATAKANA, words_of
 
 DEFAULT_STORIES = 9
 MAX_STORIES = 12

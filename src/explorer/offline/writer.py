@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from explorer.offline.documents import ReadDocument, context_files, passages_about, sections_of
 from explorer.offline.folder import SUMMARIZED_DOCUMENTS
-from explorer.offline.phrases import GERMAN_WORDS, Phrases
+from explorer.offline.phrases import Phrases
 from explorer.offline.question import URL, Wish, understand_task
 from explorer.offline.reading import ListedStory, harmless, stories_in
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer, read_files
@@ -15,7 +15,7 @@ from explorer.offline.sections import figures, heading_of, quotes_in, split_gaps
 from explorer.sources.threads import without_heads
 from explorer.text.frontmatter import split_frontmatter
 from explorer.text.sanitize import single_line
-from explorer.text.words import CJK_LETTER, words_of
+from explorer.text.words import CJK_LETTER, GERMAN_WORDS, words_of
 
 REPORT = "report.md"
 LEAD_TITLES = 3

@@ -38,8 +38,12 @@ AS_LABEL = re.compile(r"\[(?!S\d)")
 KIND_WORDS = {"comments": "discussion", "search_hit": "search result"}
 SAMPLE_FLAG = "sample"
 """The flag of bundled, invented sources; references do not show it, but a note says when all of them have it."""
-SAMPLE_WORDS = {"en": "All sources are invented sample data.", "zh": "全部来源均为虚构的示例数据。"}
-HEADING_FURTHER = {"en": "Further links", "zh": "延伸阅读"}
+SAMPLE_WORDS = {
+    "en": "All sources are invented sample data.",
+    "zh": "全部来源均为虚构的示例数据。",
+    "de": "Alle Quellen sind erfundene Beispieldaten.",
+}
+HEADING_FURTHER = {"en": "Further links", "zh": "延伸阅读", "de": "Weitere Links"}
 IMAGE = (
     r"!\[(?P<shows>(?:(?!!\[)(?:[^\[\]\\`<]|\\[^`<]|\[[^\[\]`<]*\]))*)\]"
     r"\((?P<path><[^<>`]*>|[^()<>`\s]*)(?:[ \t]+\"[^\"`<]*\")?\)"
@@ -127,7 +131,7 @@ def render(
     Args:
         draft: Markdown with `[S12]` citations.
         sources: All sources of the run, by id.
-        language: The language of headings and notes: `en` or `zh`.
+        language: The language of headings and notes: `en`, `zh` or `de`.
         has_file: Returns whether a path is a file of the run, so that it can be shown as an image.
         recommended: The ids of sources to list below the references, unless they are cited.
     """

@@ -26,9 +26,13 @@ ADDRESS = re.compile(r"https?://[^\s<>\"')\]。，；：！？、）】》]*[^\s
 DISCUSSION = "https://news.ycombinator.com/item?id="
 MARKUP = re.compile(r"[\[\]\\`*_<>!]")
 MAX_NAMED = 5
-KNOWN = {"en": "Written up on an earlier day", "zh": "已在库中，此前已报道"}
+KNOWN = {"en": "Written up on an earlier day", "zh": "已在库中，此前已报道", "de": "An einem früheren Tag beschrieben"}
 """The heading of the list of what was taken out."""
-MARK = {"en": "Written up on an earlier day: {names}", "zh": "此前已报道：{names}"}
+MARK = {
+    "en": "Written up on an earlier day: {names}",
+    "zh": "此前已报道：{names}",
+    "de": "An einem früheren Tag beschrieben: {names}",
+}
 """What stands in a section that has something else, too."""
 
 

@@ -5,7 +5,7 @@ from explorer.schema.plan import QuestionFacts, QuestionProgress
 from explorer.text.citations import CITATION
 from explorer.text.sanitize import single_line
 
-HEADING = {"en": "What stayed open", "zh": "尚未解决的问题"}
+HEADING = {"en": "What stayed open", "zh": "尚未解决的问题", "de": "Was offen blieb"}
 STATES = {
     "en": {QuestionProgress.CONTRADICTED: "sources contradict each other", QuestionProgress.PLANNED: "not looked up"},
     "zh": {
@@ -15,8 +15,15 @@ STATES = {
         QuestionProgress.LOOKED_UP: "已查找，未评估",
         QuestionProgress.AT_WORK: "查找被中断",
     },
+    "de": {
+        QuestionProgress.CONTRADICTED: "Quellen widersprechen einander",
+        QuestionProgress.PLANNED: "nicht nachgeschlagen",
+        QuestionProgress.OPEN: "offen",
+        QuestionProgress.LOOKED_UP: "nachgeschlagen, nicht bewertet",
+        QuestionProgress.AT_WORK: "Suche abgebrochen",
+    },
 }
-SETTLES = {"en": "What would settle it: {words}", "zh": "如何解决：{words}"}
+SETTLES = {"en": "What would settle it: {words}", "zh": "如何解决：{words}", "de": "Was es klären würde: {words}"}
 INTERRUPTED = "its lookup was cut off"
 NOT_ASSESSED = "looked up, and not assessed"
 
@@ -28,7 +35,7 @@ def open_questions(run_state: RunState, language: str) -> str:
 
     Args:
         run_state: The run.
-        language: The language of its fixed words: `en` or `zh`.
+        language: The language of its fixed words: `en`, `zh` or `de`.
 
     Returns:
         Markdown.

@@ -33,6 +33,8 @@ class TriedWords:
     """With `{failed}`, `{total}` and `{tools}`."""
     nothing: str
     """With `{total}`, `{found}`, `{empty}` and `{failed}`; empty where the reason of the end says it."""
+    unreached: str
+    """With `{failed}`, `{tool}` and `{cause}`."""
 
 
 ENGLISH = TriedWords(
@@ -41,6 +43,7 @@ ENGLISH = TriedWords(
     more="and {count} more",
     failed="{failed} of {total} lookups failed ({tools}); what they would have found is missing here",
     nothing="",
+    unreached="no lookup reached a source ({failed} failed; {tool}: {cause})",
 )
 CHINESE = TriedWords(
     title="做过的检索",
@@ -48,12 +51,24 @@ CHINESE = TriedWords(
     more="另有 {count} 次",
     failed="{total} 次检索中有 {failed} 次失败（{tools}），本应查到的内容这里没有",
     nothing="没有找到相关内容（共 {total} 次检索：{found} 次有结果，{empty} 次没有结果，{failed} 次失败）",
+    unreached="没有一次检索能访问来源（{failed} 次失败；{tool}：{cause}）",
+)
+GERMAN = TriedWords(
+    title="Was versucht wurde",
+    outcomes={Lookup.FOUND: "etwas gefunden", Lookup.EMPTY: "nichts gefunden", Lookup.FAILED: "fehlgeschlagen"},
+    more="und {count} weitere",
+    failed="{failed} von {total} Abfragen schlugen fehl ({tools}); was sie gefunden hätten, fehlt hier",
+    nothing=(
+        "nichts Passendes wurde gefunden (Abfragen: {total}; mit Ergebnis: {found}, ohne: {empty}, fehlgeschlagen:"
+        " {failed})"
+    ),
+    unreached="keine Abfrage erreichte eine Quelle (fehlgeschlagen: {failed}; {tool}: {cause})",
 )
 
 
 def tried_words(language: str) -> TriedWords:
-    """Return the phrases of a language: `zh`, or English for any other."""
-    return CHINESE if language == "zh" else ENGLISH
+    """Return the phrases of a language: `zh`, `de`, or English for any other."""
+    return {"zh": CHINESE, "de": GERMAN}.get(language, ENGLISH)
 
 
 MAX_SAID_CHARS = 120
@@ -81,6 +96,8 @@ class LookupCounts:
     empty: int
     failed: int
     failed_by_tool: Mapping[str, int]
+    first_failed: tuple[str, str] = ("", "")
+    """The tool of the first one that failed, and why it did, for people."""
 
     @property
     def total(self) -> int:
@@ -91,8 +108,10 @@ class LookupCounts:
 def count_lookups(run_state: RunState) -> LookupCounts:
     """Count the lookups of a run by what came of them."""
     by_outcome = Counter(one.outcome for one in run_state.lookups.values())
-    by_tool = Counter(one.tool for one in run_state.lookups.values() if one.outcome is Lookup.FAILED)
-    return LookupCounts(by_outcome[Lookup.FOUND], by_outcome[Lookup.EMPTY], by_outcome[Lookup.FAILED], by_tool)
+    failed = [one for one in run_state.lookups.values() if one.outcome is Lookup.FAILED]
+    first = (failed[0].tool, _cause(failed[0].answer)) if failed else ("", "")
+    by_tool = Counter(one.tool for one in failed)
+    return LookupCounts(by_outcome[Lookup.FOUND], by_outcome[Lookup.EMPTY], by_outcome[Lookup.FAILED], by_tool, first)
 
 
 def outcome_of(
@@ -117,7 +136,7 @@ def outcome_of(
     lookups = count_lookups(run_state)
     if not run_state.sources and lookups.total and lookups.failed == lookups.total:
         more = "" if ended.status is Status.COMPLETE else f"; {ended.reason}"
-        return Outcome(Status.SOURCES_UNAVAILABLE, f"{_none_reached(run_state, lookups)}{more}")
+        return Outcome(Status.SOURCES_UNAVAILABLE, f"{_none_reached(lookups)}{more}")
     if ended.status is not Status.COMPLETE:
         reason = EndReason(ended.reason, ended.cause)
         return _early(run_state, ended.status, reason, has_report=flaws is not None)
@@ -171,9 +190,9 @@ def _was_asked_to_act(run_state: RunState) -> bool:
     return lead is not None and NoteReason.ACT in lead.notes
 
 
-def _none_reached(run_state: RunState, lookups: LookupCounts) -> str:
-    first = next(one for one in run_state.lookups.values() if one.outcome is Lookup.FAILED)
-    return f"no lookup reached a source ({lookups.failed} failed; {first.tool}: {_cause(first.answer)})"
+def _none_reached(lookups: LookupCounts, language: str = "en") -> str:
+    tool, cause = lookups.first_failed
+    return tried_words(language).unreached.format(failed=lookups.failed, tool=tool, cause=cause)
 
 
 def lookup_words(lookups: LookupCounts) -> str:
@@ -197,10 +216,12 @@ def failed_words(lookups: LookupCounts, language: str) -> str:
 
 def reason_words(outcome: Outcome, lookups: LookupCounts, language: str) -> str:
     """Return the reason of an end for the readers of a report; of one that found nothing, in their language."""
-    words = tried_words(language).nothing
-    if outcome.status is not Status.NOTHING_FOUND or not words or not lookups.total:
+    words = tried_words(language)
+    if outcome.status is Status.SOURCES_UNAVAILABLE:
+        return outcome.reason.replace(_none_reached(lookups), _none_reached(lookups, language), 1)
+    if outcome.status is not Status.NOTHING_FOUND or not words.nothing or not lookups.total:
         return outcome.reason
-    return words.format(total=lookups.total, found=lookups.found, empty=lookups.empty, failed=lookups.failed)
+    return words.nothing.format(total=lookups.total, found=lookups.found, empty=lookups.empty, failed=lookups.failed)
 
 
 def tried(run_state: RunState, language: str) -> list[str]:

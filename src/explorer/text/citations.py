@@ -8,7 +8,7 @@ CITATION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 """`[S12]` and `[S12, S13]`. Code matches too, without ids, so that `row[S1]` in code cites nothing."""
-HEADING_REFERENCES = {"en": "References", "zh": "参考来源"}
+HEADING_REFERENCES = {"en": "References", "zh": "参考来源", "de": "Quellenverzeichnis"}
 MISSING = "[source missing]"
 MISSING_ID = "S0"
 """The id of a citation whose source is missing in the report; ids of sources begin at 1."""

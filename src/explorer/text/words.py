@@ -109,22 +109,47 @@ def language_of(text: str) -> str:
     return best if counts[best] >= LEAST_COMMON and sorted(counts.values())[-2] < counts[best] else ""
 
 
-def phrase_language(text: str) -> str:
-    """Return the language of phrases that the engine adds to a text: `zh` if a third of it is Han, else `en`."""
-    return "zh" if len(HAN_LETTER.findall(text)) * 3 > sum(1 for _ in LETTER.finditer(text)) else "en"
+_GERMAN = (
+    "der die das den dem des ein eine einen einem einer und oder ist sind war waren wird wurde wurden werden hat haben"
+    " nicht mit von vom zu zum zur auf für über bei nach aus wie was wer wo wann warum welche welcher welches wieviel"
+    " viel gibt es ich wir man heute gestern kann können im am sich auch nur"
+    " fasse fass zusammen fassen zusammenfassung diese dieser letzte letzten sagt hält denkt"
+)
+GERMAN_WORDS = frozenset(_GERMAN.split())
+_ENGLISH = "the of and is are was what how who when why which for on to did does"
+ENGLISH_WORDS = frozenset(_ENGLISH.split())
+GERMAN_WORD = re.compile(r"[^\W\d_]+")
+LEAST_GERMAN = 2
+
+
+def is_german(text: str) -> bool:
+    """Return whether a question is German: two of its commonest words, and more of them than English ones."""
+    words = [word.lower() for word in GERMAN_WORD.findall(text)]
+    german = sum(word in GERMAN_WORDS for word in words)
+    return german >= LEAST_GERMAN and german > sum(word in ENGLISH_WORDS for word in words)
+
+
+GERMAN_NAME = re.compile(r"de(?:[-_]\w+)?\Z|.*(?:german|deutsch)")
 
 
 def phrases_in(language: str, text: str) -> str:
-    """Return the language of phrases that the engine adds: `zh` or `en`.
+    """Return the language of phrases that the engine adds: `zh`, `de` or `en`.
 
     Args:
-        language: The language that the user set, by a name or a code: `zh-CN`, `Chinese`, `中文`; empty: none.
+        language: The language that the user set, by a name or a code: `zh-CN`, `German`, `中文`; empty: none.
         text: The text that decides where none is set.
     """
     if not language:
-        return phrase_language(text)
+        return "de" if phrase_language(text) == "en" and is_german(text) else phrase_language(text)
     name = language.strip().lower()
-    return "zh" if name.startswith("zh") or "chinese" in name or HAN_LETTER.search(name) else "en"
+    if name.startswith("zh") or "chinese" in name or HAN_LETTER.search(name):
+        return "zh"
+    return "de" if GERMAN_NAME.match(name) else "en"
+
+
+def phrase_language(text: str) -> str:
+    """Return the language of phrases that the engine adds to a text: `zh` if a third of it is Han, else `en`."""
+    return "zh" if len(HAN_LETTER.findall(text)) * 3 > sum(1 for _ in LETTER.finditer(text)) else "en"
 
 
 def is_stop_word(word: str) -> bool:

@@ -144,6 +144,18 @@ async def test_a_german_question_about_a_folder_that_says_nothing(tmp_path: Path
     result = await start("Wer hat die Zeppeline gebaut und wann war das?", settings_for(tmp_path, corpus=folder))
     assert "- Kein Dokument des Ordners sagt etwas dazu." in result.report_text
     assert "- Die Dokumente des Ordners: `" in result.report_text
+    assert "> **Nichts gefunden:** Nichts Passendes wurde gefunden (Abfragen: 1; " in result.report_text
+    tried = "- `search_corpus Wer hat die Zeppeline gebaut und wann war das?`: nichts gefunden"
+    assert result.report_text.rstrip().endswith(f"## Was versucht wurde\n\n{tried}")
+
+
+async def test_a_german_question_without_any_service(tmp_path: Path) -> None:
+    """The reason that no source was reached is German, but for the words of the error itself."""
+    result = await start("Wer hat die Zeppeline gebaut und wann war das?", settings_for(tmp_path))
+    assert "> **Quellen nicht erreichbar:** Keine Abfrage erreichte eine Quelle (fehlgeschlagen: 1; web_search: " in (
+        result.report_text
+    )
+    assert "`: fehlgeschlagen (`" in result.report_text
 
 
 async def test_an_address_in_the_question_is_read_although_there_is_a_folder(tmp_path: Path) -> None:

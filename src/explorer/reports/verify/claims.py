@@ -113,9 +113,15 @@ LABELS = {
         Status.NOTHING_FOUND: "未找到",
         Status.SOURCES_UNAVAILABLE: "来源不可用",
     },
+    "de": {
+        Status.PARTIAL: "Unvollständig",
+        Status.FAILED: "Fehlgeschlagen",
+        Status.NOTHING_FOUND: "Nichts gefunden",
+        Status.SOURCES_UNAVAILABLE: "Quellen nicht erreichbar",
+    },
 }
-LOOKUPS = {"en": "Lookups", "zh": "检索"}
-MOVED = {"en": "Moved", "zh": "已移动"}
+LOOKUPS = {"en": "Lookups", "zh": "检索", "de": "Abfragen"}
+MOVED = {"en": "Moved", "zh": "已移动", "de": "Verschoben"}
 _WORDS = "|".join([*(word for words in LABELS.values() for word in words.values()), *LOOKUPS.values(), *MOVED.values()])
 NOTICE = re.compile(rf"\A\s*(?:> \*\*(?:{_WORDS}):\*\* [^\n]*\n(?:>\n)?)+")
 """Pattern of the notice at the beginning of a text."""
