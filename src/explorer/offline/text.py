@@ -122,15 +122,6 @@ def is_quotable(sentence: str, *, is_note: bool = False) -> bool:
     return is_prose and "http" not in sentence and not BOILERPLATE.search(sentence)
 
 
-@dataclass(frozen=True)
-class Scored:
-    """A sentence with its place and its score."""
-
-    text: str
-    place: int
-    score: float
-
-
 def names_in(text: str) -> list[str]:
     """Return words with a capital and long numbers but no years: what one passage may hand on to another."""
     found = [
@@ -179,11 +170,11 @@ def best_sentences(text: str, title: str, count: int) -> list[str]:
     bags = [set(words_of(sentence)) for sentence in chosen]
     spread = Counter(word for bag in bags for word in bag)
     of_title = set(words_of(title))
-    scored = [
-        Scored(sentence, place, _weight(bag, spread, of_title) + _form_bonus(sentence, place))
+    scores = [
+        _weight(bag, spread, of_title) + _form_bonus(sentence, place)
         for place, (sentence, bag) in enumerate(zip(chosen, bags, strict=True))
     ]
-    return [one.text for one in sorted(_different(scored, bags, count), key=lambda one: one.place)]
+    return [chosen[place] for place in sorted(_different(scores, bags, count))]
 
 
 def _is_paragraph(line: str) -> bool:
@@ -204,13 +195,12 @@ def _form_bonus(sentence: str, place: int) -> float:
     return 1.0 / (1 + place / 3) + figure - (0.4 if LEANS_ON_OTHERS.match(sentence) else 0.0)
 
 
-def _different(scored: Sequence[Scored], bags: Sequence[set[str]], count: int) -> list[Scored]:
-    chosen: list[Scored] = []
-    for one in sorted(scored, key=lambda one: (-one.score, one.place)):
-        if len(chosen) == count:
-            break
-        if all(overlap(bags[one.place], bags[other.place]) < TOO_ALIKE for other in chosen):
-            chosen.append(one)
+def _different(scores: Sequence[float], bags: Sequence[set[str]], count: int) -> list[int]:
+    """Return the places of the best sentences that do not repeat each other."""
+    chosen: list[int] = []
+    for place in sorted(range(len(scores)), key=lambda place: (-scores[place], place)):
+        if len(chosen) < count and all(overlap(bags[place], bags[other]) < TOO_ALIKE for other in chosen):
+            chosen.append(place)
     return chosen
 
 

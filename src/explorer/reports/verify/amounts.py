@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from explorer.reports.verify.figures import Quantity, release
 from explorer.reports.verify.indexed_source import IndexedSource
-from explorer.reports.verify.numerals import MEASURES, POINTS_OF_PERCENT, Measure
+from explorer.reports.verify.numerals import MEASURES, ORDINALS, POINTS_OF_PERCENT, Measure
 from explorer.reports.verify.plain import words
 
 _ABOUT = (
@@ -342,7 +342,6 @@ def _is_day(claimed: Quantity, text: str, indexed: IndexedSource) -> bool:
     return is_first and any(day.day and day.day == claimed.values[0] for day in indexed.days)
 
 
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 COUNTED_BEFORE = re.compile(r"\b([A-Za-z]{3,12}) $")
 
 

@@ -183,6 +183,7 @@ _SMALL_NUMBERS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen"
 )
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 SMALL_NUMBERS: Mapping[str, int] = {word: number for number, word in enumerate(_SMALL_NUMBERS.split())}
 TENS: Mapping[str, int] = {word: 10 * number for number, word in enumerate(_TENS.split(), 2)}

@@ -199,13 +199,11 @@ def terms_of(text: str, start: int = 0, end: int | None = None, *, without: tupl
         if found["cjk"]:
             pieces_of_word = filter(None, CJK_STOP.split(word))
             all_words.update(one[place : place + 2] for one in pieces_of_word for place in range(max(1, len(one) - 1)))
-        elif found["number"]:
-            all_words.add(word.rstrip(".,stndrh"))
-            if word[-1] in LABELS + LINE:
-                names.add(word)
-        elif short := term_key(word):
+        elif short := found_key(found):
             all_words.add(short)
-            if word[0].isupper() or INNER_CAPITAL.match(word):
+            if found["number"] and word[-1] in LABELS + LINE:
+                names.add(word)
+            elif not found["number"] and (word[0].isupper() or INNER_CAPITAL.match(word)):
                 names.add(short)
     return TermSet(frozenset(all_words), frozenset(names))
 
@@ -213,3 +211,8 @@ def terms_of(text: str, start: int = 0, end: int | None = None, *, without: tupl
 def term_key(word: str) -> str:
     """Return the key of a word; empty for one that says nothing."""
     return "" if word.lower() in STOPS or (len(word) == 1 and not word.isupper()) else key(word)
+
+
+def found_key(found: "re.Match[str]") -> str:
+    """Return a figure without its ending, or the key of a word, as `TERM` finds them; empty for what says nothing."""
+    return found[0].rstrip(".,stndrh") if found["number"] else term_key(found[0])

@@ -24,10 +24,10 @@ from explorer.reports.verify.context import (
 )
 from explorer.reports.verify.figures import FILLER
 from explorer.reports.verify.indexed_source import IndexedSource
-from explorer.reports.verify.numerals import MEASURES, SCALES, SMALL_NUMBERS
+from explorer.reports.verify.numerals import MEASURES, ORDINALS, SCALES, SMALL_NUMBERS
 from explorer.reports.verify.opposites import contrary_figures, opposite_words
 from explorer.reports.verify.passages import COMPARISON, Passages
-from explorer.reports.verify.plain import TERM, TermSet, key, term_key, terms_of
+from explorer.reports.verify.plain import TERM, TermSet, found_key, key, terms_of
 from explorer.reports.verify.polarity import NEGATION, polarity
 from explorer.reports.verify.subjects import (
     MIN_TERMS,
@@ -142,17 +142,14 @@ def _contradiction(one: Statement, number: int, there: Passages) -> str:
     is_narrow = region != (wide := _region(words, number, there))
     why = mine.contradicts(there.polarity(*(wide if is_narrow else there.span(number))))
     why = mine.contradicts(there.polarity(*region)) if why or is_narrow else ""
+    if why != "negation":
+        return why
     known = terms_of(there.text, *region).words
-    is_much = max(len(words & known) / len(known) if known else 0, len(words & known) / len(words))
-    if why == "negation" and is_much < LEAST_SHARED:
-        return ""
+    shared = max(len(words & known) / len(known) if known else 0, len(words & known) / len(words))
     sentence = there.sentence(number)
     is_partly = one.places is not None and not mine.is_negated and _denied_share(sentence, words) < LEAST_SHARED
-    if why == "negation" and is_partly:
-        return ""
-    if why == "negation" and not (negates(text, there.terms[number].words) or negates(sentence, words)):
-        return ""
-    return why
+    is_denied = negates(text, there.terms[number].words) or negates(sentence, words)
+    return why if shared >= LEAST_SHARED and is_denied and not is_partly else ""
 
 
 def _region(words: frozenset[str], number: int, there: Passages) -> tuple[int, int]:
@@ -242,10 +239,8 @@ LEAST_OWN = 0.75
 LEAST_ALSO = 0.85
 MAX_PLACED = 3
 """Words in the place of others; of more, it is not plain which is in whose place."""
-_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth last"
 CLAUSES = re.compile(r"; |, (?:and|but|while|whereas) (?=(?:the )?[A-Z])")
 """Between clauses that each have a subject of their own."""
-ORDINALS = frozenset(_ORDINALS.split())
 YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 BEHIND = re.compile(r"[ -]?([^\W\d_]+|%)?")
 COMMA_BEFORE = re.compile(r"[,;] $")
@@ -329,14 +324,14 @@ def _excludes(one: PlacedWord, other: PlacedWord) -> bool:
 def _tokens(text: str, there: Passages) -> Iterator[PlacedWord]:
     for found in TERM.finditer(text):
         is_apart = COMMA_BEFORE.search(text[max(0, found.start() - 2) : found.start()]) is not None
+        key = found_key(found)
         if found["number"]:
-            key = found[0].rstrip(".,stndrh")
             is_number = re.fullmatch(r"\d+(?:,\d{3})*(?:\.\d+)?", key) is not None
             behind = BEHIND.match(text, found.end())
             is_label = is_number and LABEL_BEFORE.search(text[: found.start()]) is not None
             kind = "year" if YEAR.fullmatch(key) else "number" if is_label else "word"
             yield PlacedWord(key, kind, ((behind[1] if behind else "") or "").lower(), is_apart)
-        elif key := term_key(found[0]):
+        elif key:
             yield PlacedWord(key, _kind(found[0], key, there, is_first=not found.start()), "", is_apart)
 
 
@@ -347,7 +342,7 @@ def _kind(word: str, key: str, there: Passages, *, is_first: bool) -> str:
         return "month"
     if small in WEEKDAYS:
         return "weekday"
-    if small in ORDINALS:
+    if small in {*ORDINALS, "last"}:
         return "ordinal"
     if small in SMALL_NUMBERS:
         return "count"

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from explorer.reports.verify.numerals import CURRENCY_WORDS, MEASURES
 from explorer.reports.verify.passages import GROUP, Passages
-from explorer.reports.verify.plain import TERM, key, term_key, terms_of
+from explorer.reports.verify.plain import TERM, found_key, key, terms_of
 from explorer.reports.verify.polarity import polarity
 from explorer.text.calendar_dates import MONTHS
 from explorer.text.words import CJK_LETTER, HAN, HIRAGANA, KATAKANA, WEEKDAYS
@@ -331,9 +331,8 @@ def _other_before(number: int, subject: frozenset[str], there: Passages) -> tupl
 
 def _words(text: str) -> Iterator[Word]:
     for found in TERM.finditer(text):
-        key = found[0].rstrip(".,stndrh") if found["number"] else term_key(found[0])
-        if key:
-            yield Word(found.start(), key)
+        if word := found_key(found):
+            yield Word(found.start(), word)
 
 
 NO_HEAD = re.compile(
