@@ -305,14 +305,9 @@ def _weighted(line: Mapping[str, Any]) -> tuple[Criterion, ...]:
     for part, share in line["dimension_weight"].items():
         some = line["criterions"][part]
         total = sum(float(one["weight"]) for one in some)
-        found += [
-            Criterion(
-                part=str(part),
-                text=f"{one['criterion']}: {one['explanation']}",
-                weight=float(share) * float(one["weight"]) / total,
-            )
-            for one in some
-        ]
+        for one in some:
+            text, weight = f"{one['criterion']}: {one['explanation']}", float(share) * float(one["weight"]) / total
+            found.append(Criterion(part=str(part), text=text, weight=weight))
     return tuple(found)
 
 

@@ -137,19 +137,18 @@ class FileOrigins:
         file.found |= agent.found
         file.read |= agent.read
         text = "\n".join(str(arguments.get(name, "")) for name in TEXTS)
-        file.writes.append(
-            Write(
-                agent=event.agent,
-                role=agent.role,
-                call=event.call,
-                tool=event.name,
-                seq=record.seq,
-                at=record.at,
-                bytes=written.bytes,
-                sha256=written.sha256,
-                cites=_once(cited_ids(text)),
-            )
+        write = Write(
+            agent=event.agent,
+            role=agent.role,
+            call=event.call,
+            tool=event.name,
+            seq=record.seq,
+            at=record.at,
+            bytes=written.bytes,
+            sha256=written.sha256,
+            cites=_once(cited_ids(text)),
         )
+        file.writes.append(write)
 
     def _ids_in(self, text: str) -> set[str]:
         """Return the ids of stored sources in a text: a page can contain any id."""

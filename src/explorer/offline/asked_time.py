@@ -97,7 +97,7 @@ def time_asked(question: str) -> AskedTime:
         return AskedTime(since, "today", _cut(question, *found.span()), max(1, hours // 24))
     for pattern, since, until in NAMED:
         if found := pattern.search(question):
-            unit = _unit_in(found[0].lower())
+            unit = next((unit for name, unit in UNITS.items() if name in found[0].lower()), "day")
             days = DAYS[unit]
             return AskedTime(
                 since.format(unit=unit, days=days), until.format(unit=unit), _cut(question, *found.span()), days
@@ -120,10 +120,6 @@ def _hours(found: re.Match[str]) -> int:
     count = int(number) if number.isdigit() else COUNTS[number]
     unit = UNITS[(found["unit"] or found["unit2"]).lower()]
     return count * (24 * DAYS[unit] or 1)
-
-
-def _unit_in(words: str) -> str:
-    return next((unit for name, unit in UNITS.items() if name in words), "day")
 
 
 def _cut(question: str, start: int, end: int) -> str:

@@ -253,13 +253,9 @@ def _answer(state: ScriptState, plan: ResearchPlan, message: str) -> Part:
         plan.texts |= further.texts
         looked_up = [FOR_FOLLOW_UP]
     wish = replace(plan.wish, language=understand_follow_up(message, plan.wish).language)
-    lines = [
-        f"Add an answer to a follow-up at the end of `{REPORT}`.",
-        f"Follow-up: {single_line(message)}",
-        *looked_up,
-    ]
     known = {"agent_id": plan.writer} if plan.writer else {}
-    task = [*lines, *_brief(replace(plan, wish=wish))]
+    task = [f"Add an answer to a follow-up at the end of `{REPORT}`.", f"Follow-up: {single_line(message)}", *looked_up]
+    task += _brief(replace(plan, wish=wish))
     (answer,) = yield Step(calls=(_call("writer", task, context_files=paths[:MAX_CONTEXT], **known),))
     if answer.is_error or reply_in(answer.data).status == "failed":
         yield write_report(follow_up(wish, message, ()), mode="append")

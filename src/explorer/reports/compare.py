@@ -217,12 +217,8 @@ def compared_claims(
     if max(len(gone), len(new)) <= MAX_ELSEWHERE:
         pairs += _paired(gone, new, _alike_without_changes, MIN_ALIKE_ELSEWHERE)
     compared = [ClaimDifference(before=one, after=other, changes=_changes(one, other)) for one, other in pairs]
-    changed = sorted((found for found in compared if found.changes), key=_line)
+    changed = sorted((one for one in compared if one.changes), key=lambda one: one.after.line if one.after else 0)
     return new, gone, changed, len(compared) - len(changed)
-
-
-def _line(found: ClaimDifference) -> int:
-    return found.after.line if found.after is not None else 0
 
 
 def _paired(

@@ -133,17 +133,13 @@ class PastText:
 def texts_of(runs: Iterable[PastRun]) -> Iterator[PastText]:
     """Yield the texts of runs, run by run: findings in full, sources as title and address."""
     for run in runs:
-        yield from _texts_of(run)
-
-
-def _texts_of(run: PastRun) -> Iterator[PastText]:
-    for path in (*run.findings(), *run.sources()):
-        is_title = path.startswith(SOURCES)
-        try:
-            text = title_and_address(run.head(path)) if is_title else run.read(path)
-        except (ToolError, OSError):
-            continue  # a binary file, a link, or one that was just removed
-        yield PastText(run.run_id, run.question, run.day, path, text, run.is_sample, is_title)
+        for path in (*run.findings(), *run.sources()):
+            is_title = path.startswith(SOURCES)
+            try:
+                text = title_and_address(run.head(path)) if is_title else run.read(path)
+            except (ToolError, OSError):
+                continue  # a binary file, a link, or one that was just removed
+            yield PastText(run.run_id, run.question, run.day, path, text, run.is_sample, is_title)
 
 
 def title_and_address(stored: str) -> str:
@@ -306,7 +302,7 @@ def _passages(text: str) -> Iterator[tuple[int, list[str]]]:
 
     A frontmatter is skipped, and a heading is a part of the paragraph after it.
     """
-    skipped = _lines_of_frontmatter(text)
+    skipped = text[: len(text) - len(split_frontmatter(text).body)].count("\n")
     passage: list[str] = []
     start = 1
     for number, line in enumerate([*text.split("\n"), ""], 1):
@@ -322,10 +318,6 @@ def _passages(text: str) -> Iterator[tuple[int, list[str]]]:
             passage.append(line)
     if any(line.strip() for line in passage):
         yield start, passage
-
-
-def _lines_of_frontmatter(text: str) -> int:
-    return text[: len(text) - len(split_frontmatter(text).body)].count("\n")
 
 
 def _telling_line(passage: Sequence[str], weights: dict["re.Pattern[str]", float]) -> tuple[int, str]:

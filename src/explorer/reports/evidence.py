@@ -348,11 +348,8 @@ def stored(source: Source | None, text: str | None) -> tuple[StoredText | None, 
 
 def passages_of(claim: Claim, identifier: str, text: StoredText | None) -> tuple[MatchedPassage, ...]:
     """Return the passages of one source for a sentence that cites it."""
-    return text.passages(claim.sentence, _in_source(claim, identifier)) if text is not None else ()
-
-
-def _in_source(claim: Claim, identifier: str) -> list[Finding]:
-    return [one for one in claim.findings if one.source == identifier]
+    findings = [one for one in claim.findings if one.source == identifier]
+    return text.passages(claim.sentence, findings) if text is not None else ()
 
 
 def _card(number: int, identifier: str, source: Source | None, content: str | None, verification: Verification) -> Card:

@@ -122,13 +122,8 @@ class ReportFields(BaseModel):
     def counting(self, checked: Verification) -> Self:
         """Return the fields with what the check of a contribution found added."""
         counts = {name: self.citations.get(name, 0) + found for name, found in checked.counts.items()}
-        has_claims = bool(checked.claims)
-        return self.model_copy(
-            update={
-                "citations": counts if has_claims else self.citations,
-                "uncited": self.uncited + len(checked.uncited),
-            }
-        )
+        citations = counts if checked.claims else self.citations
+        return self.model_copy(update={"citations": citations, "uncited": self.uncited + len(checked.uncited)})
 
     @field_validator("run", mode="before")
     @classmethod
@@ -319,15 +314,11 @@ def _number(source: Source, run: str, references: dict[int, str]) -> int:
         words += " (invented sample data)"
     words = OWN_COMMENT.sub("&lt;!--", words)
     for number, line in references.items():
-        if _without_comment(line) == words:
+        if re.sub(r" <!-- \S+ -->$", "", line) == words:
             return number
     number = max(references, default=0) + 1
     references[number] = f"{words} <!-- {run}:{source.id} -->"
     return number
-
-
-def _without_comment(line: str) -> str:
-    return re.sub(r" <!-- \S+ -->$", "", line)
 
 
 def _squeezed(text: str) -> str:

@@ -98,11 +98,8 @@ def _dangling(body: str, sources: Mapping[str, Source]) -> Flaw | None:
 
 def _unsupported(verification: Verification, sources: Mapping[str, Source]) -> Flaw | None:
     """Return the flaw of unsupported sentences; those whose ids do not exist are another flaw's."""
-    faults = [
-        one
-        for one in verification.faults
-        if one.verdict is not Verdict.SOURCE_MISSING or sources.keys() >= set(one.ids)
-    ]
+    missing = Verdict.SOURCE_MISSING
+    faults = [one for one in verification.faults if one.verdict is not missing or sources.keys() >= set(one.ids)]
     if not faults:
         return None
     count, total = len(faults), len(verification.claims)

@@ -312,13 +312,9 @@ def _is_other(
     for one in mine:
         rivals = [other for other in its if other.kind == one.kind != "word" and other.key not in keys]
         is_said = one.key in known or any(one.key in words for words in around)
-        if rivals and not is_said and any(_excludes(one, other) for other in rivals):
+        if rivals and not is_said and any(one.kind != "number" or one.behind == other.behind for other in rivals):
             return True
     return False
-
-
-def _excludes(one: PlacedWord, other: PlacedWord) -> bool:
-    return one.kind != "number" or one.behind == other.behind
 
 
 def _tokens(text: str, there: Passages) -> Iterator[PlacedWord]:
