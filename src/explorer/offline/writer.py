@@ -23,10 +23,10 @@ ALSO_STORIES = 10
 MAX_SECTIONS = 6
 MAX_TITLE_CHARS = 120
 MIN_ARGUED = 50
+"""The least number of comments of a story that is called argued about; it must have more comments than points, too."""
 MIN_FORM_CHARS = 4
 ENDING_CHARS = 2
 """Letters by which two forms of a word differ at their ends."""
-"""The least number of comments of a story that is called argued about; it must have more comments than points, too."""
 GAP_LINE = re.compile(r"^Gap: (.+)$", re.MULTILINE)
 FOLLOW_LINE = re.compile(r"^Follow-up: (.+)$", re.MULTILINE)
 FOR_FOLLOW_UP = "These files were made for the follow-up."

@@ -57,19 +57,19 @@ class _Writer:
 
     def write(self, tokens: Sequence[Token]) -> None:
         """Write all blocks."""
-        steps: dict[str, Callable[[Token], None]] = {
-            "heading_open": self._open_heading,
-            "heading_close": self._close_heading,
+        steps: dict[str, Callable[[Token], object]] = {
+            "heading_open": self._heading_mark,
+            "heading_close": self._heading_mark,
             "bullet_list_open": lambda _token: self._lists.append(None),
             "ordered_list_open": lambda token: self._lists.append(int(token.attrs.get("start", 1))),
-            "bullet_list_close": self._close_list,
-            "ordered_list_close": self._close_list,
+            "bullet_list_close": lambda _token: self._lists.pop(),
+            "ordered_list_close": lambda _token: self._lists.pop(),
             "list_item_open": self._open_item,
-            "blockquote_open": lambda _token: self._quote(1),
-            "blockquote_close": lambda _token: self._quote(-1),
+            "blockquote_open": self._quote_mark,
+            "blockquote_close": self._quote_mark,
             "fence": self._code,
             "code_block": self._code,
-            "hr": self._rule,
+            "hr": lambda _token: self._line("* * *"),
             "table_open": self._open_table,
             "tr_open": lambda _token: self._rows.append([]) if self._rows is not None else None,
             "table_close": self._close_table,
@@ -79,23 +79,17 @@ class _Writer:
             if token.type in steps:
                 steps[token.type](token)
 
-    def _open_heading(self, token: Token) -> None:
-        self._heading = token.tag
+    def _heading_mark(self, token: Token) -> None:
+        self._heading = token.tag if token.nesting > 0 else ""
 
-    def _close_heading(self, _token: Token) -> None:
-        self._heading = ""
-
-    def _close_list(self, _token: Token) -> None:
-        self._lists.pop()
+    def _quote_mark(self, token: Token) -> None:
+        self._quotes += token.nesting
 
     def _open_item(self, token: Token) -> None:
         number = self._lists[-1]
         self._marker = "•\t" if number is None else f"{number}.\t"
         self._lists[-1] = None if number is None else number + 1
         self._bookmark = str(token.attrs.get("id", ""))
-
-    def _quote(self, step: int) -> None:
-        self._quotes += step
 
     def _open_table(self, _token: Token) -> None:
         self._rows = []
@@ -107,12 +101,8 @@ class _Writer:
             for cell, children in zip(row.cells, cells, strict=False):
                 _write_line(cell.paragraphs[0], children)
 
-    def _rule(self, _token: Token) -> None:
-        self._line("* * *")
-
     def _code(self, token: Token) -> None:
-        run = self._line().add_run(_plain(token.content.rstrip("\n")))
-        _set_code(run)
+        _set_code(self._line().add_run(_plain(token.content.rstrip("\n"))))
 
     def _inline(self, token: Token) -> None:
         if self._rows is not None:

@@ -192,15 +192,12 @@ def _kind(unit: str, *, is_money: bool) -> Kind:
 
 
 def _words(text: str) -> Iterator[Quantity]:
-    for match in ONE_AND.finditer(text):
-        yield replace(measured(text, *match.span(), (Fraction(1),)), is_word=True)
-    for start, end, value in more_numbers(text):
+    found = [(*match.span(), Fraction(1)) for match in ONE_AND.finditer(text)]
+    found += more_numbers(text)
+    found += [(*match.span(), word_value(match[0])) for match in WORDS.finditer(text)]
+    found += () if text.isascii() else chinese_numbers(text)
+    for start, end, value in found:
         yield replace(measured(text, start, end, (value,)), is_word=True)
-    for match in WORDS.finditer(text):
-        yield replace(measured(text, *match.span(), (word_value(match[0]),)), is_word=True)
-    if not text.isascii():
-        for start, end, value in chinese_numbers(text):
-            yield replace(measured(text, start, end, (value,)), is_word=True)
 
 
 def _part(text: str, one: WrittenShare) -> Quantity:
