@@ -62,14 +62,14 @@ def queue_in(folder: Path) -> Generator[FleetQueue]:
 
 
 @contextmanager
-def worker(folder: Path, hold: Hold, *flags: str) -> Generator["subprocess.Popen[str]"]:
+def worker(folder: Path, hold: Hold, *flags: str, database: str = "") -> Generator["subprocess.Popen[str]"]:
     """A worker whose runs ask services that answer nothing until they are told to."""
     services = {
         "EXPLORER_HN_API_URL": f"{hold.url}/v0",
         "EXPLORER_HN_SEARCH_URL": f"{hold.url}/api/v1",
         "EXPLORER_ALLOW_HOSTS": "127.0.0.1",
         "EXPLORER_TAVILY_URL": hold.url,
-        "EXPLORER_FLEET_DATABASE": f"sqlite:///{folder / 'workspace' / '.fleet' / 'queue.sqlite'}",
+        "EXPLORER_FLEET_DATABASE": database or f"sqlite:///{folder / 'workspace' / '.fleet' / 'queue.sqlite'}",
     }
     words = [str(SCRIPT), "worker", "--model", "offline", "--no-shell", "--lease", "2s", *flags]
     variables = clean_environment(folder) | services

@@ -18,9 +18,10 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Engine
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError
 
 from explorer.fleet import limit_tables
+from explorer.fleet.database_trouble import translated
 from explorer.schema.errors import ConfigError, StorageError
 
 SCHEMA_VERSION = 1
@@ -29,6 +30,8 @@ SQLITE_WAIT_S = 30.0
 CONNECT_S = 10
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 """The databases that a fleet can use, and the driver for each."""
+SHORT_SCHEME, SCHEME = "postgres://", "postgresql://"
+"""Two names of the same: Postgres' own programs take both, and hosting services give the first."""
 
 METADATA = limit_tables.METADATA
 META = sa.Table(
@@ -170,10 +173,8 @@ class FleetDatabase:
             ConfigError: A text is not Unicode.
         """
         try:
-            with self.engine.begin() as connection:
+            with translated(self.url, self.place), self.engine.begin() as connection:
                 yield connection
-        except SQLAlchemyError as error:
-            raise storage_error(error, self.place) from error
         except UnicodeEncodeError as error:
             raise ConfigError("a name has characters that cannot be stored", hint="use letters and digits") from error
 
@@ -252,23 +253,13 @@ def place_of(url: sa.URL) -> str:
 
 def _driver_url(url: str) -> sa.URL:
     try:
-        parsed = sa.make_url(url)
+        parsed = sa.make_url(SCHEME + url.removeprefix(SHORT_SCHEME) if url.startswith(SHORT_SCHEME) else url)
         return parsed.set(drivername=DRIVERS[parsed.get_backend_name()])
     except (ArgumentError, KeyError, ValueError) as error:
         raise ConfigError(
             "the address of the fleet's database cannot be used",
             hint="set EXPLORER_FLEET_DATABASE to sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME",
         ) from error
-
-
-def storage_error(error: SQLAlchemyError, place: str) -> StorageError:
-    """Return the error of a database that does not answer or refuses, in words."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    words = " ".join(str(cause).split())[:300] or type(cause).__name__
-    return StorageError(
-        f"the fleet's database {place} cannot be used: {words}",
-        hint="see that it runs and that the address is right: EXPLORER_FLEET_DATABASE",
-    )
 
 
 SINCE = (3, 42)

@@ -12,9 +12,9 @@ from time import monotonic
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import SQLAlchemyError
 
-from explorer.fleet.database import BATCHES, CONTENTS, ORDERS, RUNS, FleetDatabase, storage_error
+from explorer.fleet.database import BATCHES, CONTENTS, ORDERS, RUNS, FleetDatabase
+from explorer.fleet.database_trouble import DatabaseAwayError, translated
 from explorer.fleet.leases import NO_LONGER_OURS, LeaseLostError
 from explorer.fleet.run_contents import Content
 from explorer.fleet.runs import QueueState
@@ -27,7 +27,7 @@ PAUSE_S = 0.25
 
 @dataclass
 class RunBatch:
-    """What one run adds. The committing thread sets `error` and `is_done`."""
+    """What one run adds. The committing thread sets `error`, `is_away` and `is_done`."""
 
     run_id: str
     epoch: int
@@ -40,6 +40,8 @@ class RunBatch:
     orders: Sequence[str] = ()
     """Orders that the lines put on record."""
     error: OSError | None = None
+    is_away: bool = False
+    """Whether it was not written because the database did not answer."""
     is_done: bool = False
 
 
@@ -96,6 +98,7 @@ class GroupCommit:
                 parts = [[one] for one in group]
                 if monotonic() > give_up_at or self._ended.wait(PAUSE_S):
                     for one in group:
+                        one.is_away = not one.is_done and isinstance(error, DatabaseAwayError)
                         one.error = one.error if one.is_done else OSError(errno.EIO, error.message)
                         one.is_done = True
                     return
@@ -109,12 +112,13 @@ class GroupCommit:
             StorageError: The database does not answer, or refuses; it may have written them.
         """
         try:
-            connection = self._connection = self._connection or self._database.engine.connect()
-            with connection.begin():
-                refused = [one for one in group if not self._statements.write(connection, one)]
-        except SQLAlchemyError as error:
+            with translated(self._database.url, self._database.place):
+                connection = self._connection = self._connection or self._database.engine.connect()
+                with connection.begin():
+                    refused = [one for one in group if not self._statements.write(connection, one)]
+        except StorageError:
             self._disconnect()
-            raise storage_error(error, self._database.place) from error
+            raise
         for one in group:
             one.error = LeaseLostError(errno.ESTALE, NO_LONGER_OURS) if one in refused else None
             one.is_done = True

@@ -14,6 +14,7 @@ from dbos import DBOS, DBOSClient, EnqueueOptions, WorkflowSerializationFormat
 from dbos._serialization import DefaultSerializer
 
 from explorer.fleet.database import META, RUNS, WORKERS, FleetDatabase
+from explorer.fleet.database_trouble import translated
 from explorer.fleet.limit_tables import TENANTS
 from explorer.fleet.submission import check_inputs, check_name, keep_inputs, may_name_run
 from explorer.journal.listing import new_run_id
@@ -127,9 +128,11 @@ class FleetQueue:
     @cached_property
     def _client(self) -> DBOSClient:
         """What hands runs out. Made only where needed: its threads take a second to end."""
-        if not self.database.has_table(WORKFLOW_TABLE, WORKFLOW_SCHEMA):
-            DBOS.migrate(self.database.dsn)
-        return DBOSClient(system_database_url=self.database.dsn)
+        is_new = not self.database.has_table(WORKFLOW_TABLE, WORKFLOW_SCHEMA)
+        with translated(self.database.url, self.database.place):
+            if is_new:
+                DBOS.migrate(self.database.dsn)
+            return DBOSClient(system_database_url=self.database.dsn)
 
     def prepare(self) -> None:
         """Make the queue's own tables, if they are not there. Not inside a transaction: it changes the database."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
+from explorer.fleet.database_trouble import DatabaseAwayError
 from explorer.fleet.folder_changes import FILE_VERSIONS, FileVersion, FolderChanges
 from explorer.fleet.group_commit import GroupCommit, RunBatch
 from explorer.fleet.leases import NO_LONGER_OURS, SHARE_TRUSTED, LeaseLostError, Leases, TakenRun
@@ -29,6 +30,11 @@ from explorer.schema.tool import Effect
 
 class RunStore(JournalStore, Protocol):
     """The store of one run that a worker has."""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it took no more, because the database did not answer."""
+        ...
 
     def flush(self) -> None:
         """Take what was written after the last record.
@@ -76,7 +82,7 @@ class Stores:
             self._commits.close()
 
 
-@dataclass(frozen=True)
+@dataclass
 class LeaseGuard:
     """Lets the lines of a journal be written only while the run is this worker's.
 
@@ -86,6 +92,8 @@ class LeaseGuard:
     leases: Leases
     taken: TakenRun
     now: Callable[[], float] = monotonic
+    is_away: bool = False
+    """Whether lines were refused because the database did not answer."""
 
     def write(self, entries: Sequence[tuple[JournalRecord, bytes]], *, is_synced: bool) -> None:
         """Refuse the lines of a run that may be another worker's.
@@ -98,6 +106,7 @@ class LeaseGuard:
         try:
             is_ours = self.leases.has(self.taken)
         except StorageError as error:
+            self.is_away = isinstance(error, DatabaseAwayError)
             raise LeaseLostError(errno.ESTALE, f"nothing proves that the run is still ours: {error.message}") from error
         if not is_ours:
             raise LeaseLostError(errno.ESTALE, NO_LONGER_OURS)
@@ -121,6 +130,8 @@ class DatabaseStore:
     record: RunRecord
     """What the database has of the run; the folder holds just that."""
     objects: ObjectStore | None = None
+    is_away: bool = False
+    """Whether the last write was given up because the database did not answer."""
     _effects: dict[str, str] = field(default_factory=dict[str, str])
     """The effect of each call that was started and not finished."""
     _has_commands: bool = False
@@ -163,7 +174,7 @@ class DatabaseStore:
         if not entries and not versions:
             return
         last_seq = entries[-1][0].seq if entries else self._last_seq
-        self.commits.commit(
+        self._commit(
             RunBatch(
                 self.taken.run_id,
                 self.taken.epoch,
@@ -184,7 +195,13 @@ class DatabaseStore:
         return tuple(one for one in found if self._known.get(one.path, FileVersion(path=one.path)) != one)
 
     def _upload(self, contents: Mapping[str, Content]) -> None:
-        self.commits.commit(RunBatch(self.taken.run_id, self.taken.epoch, contents=contents))
+        self._commit(RunBatch(self.taken.run_id, self.taken.epoch, contents=contents))
+
+    def _commit(self, batch: RunBatch) -> None:
+        try:
+            self.commits.commit(batch)
+        finally:
+            self.is_away = batch.is_away
 
     def _may_have_written_in_place(self, entries: Sequence[tuple[JournalRecord, bytes]]) -> bool:
         is_full = False

@@ -14,6 +14,7 @@ from time import monotonic
 from dbos import DBOS, DBOSConfig, WorkflowSerializationFormat
 from loguru import logger
 
+from explorer.fleet.database_trouble import DatabaseAwayError, translated
 from explorer.fleet.exploration import Exploration, WorkerPlan, checked_run_id, explore
 from explorer.fleet.leases import NO_LONGER_OURS, Ending, Leases, TakenRun
 from explorer.fleet.orders import deliver_orders
@@ -36,6 +37,7 @@ LOOK_EVERY_S = 2.0
 LEASES_A_LOOK = 4
 STOPPED = "the worker stopped"
 CANCELLED = "cancelled in the queue"
+AWAY = "the database was away for too long; the run continues where it stopped"
 
 
 @dataclass
@@ -70,6 +72,8 @@ class Worker:
     _looked_up_at: float = field(default_factory=monotonic)
     _unknown: dict[str, int] = field(default_factory=dict[str, int])
     """The epochs of runs that were this worker's at the last look, and that it did not know of."""
+    _is_away: bool = False
+    """Whether the database did not answer at the last look."""
 
     @cached_property
     def leases(self) -> Leases:
@@ -133,10 +137,14 @@ class Worker:
             return asyncio.run_coroutine_threadsafe(self._take(ticket), loop).result()
 
         DBOS.listen_queues([QUEUE])
-        DBOS.launch()
-        DBOS.register_queue(
-            QUEUE, worker_concurrency=self.plan.concurrency, polling_interval_sec=POLL_S, on_conflict="always_update"
-        )
+        with translated(self.queue.database.url, self.queue.database.place):
+            DBOS.launch()
+            DBOS.register_queue(
+                QUEUE,
+                worker_concurrency=self.plan.concurrency,
+                polling_interval_sec=POLL_S,
+                on_conflict="always_update",
+            )
 
     async def _watch(self) -> None:
         """Renew the leases, do what is wanted of the runs, and take over from the dead, until the end."""
@@ -144,13 +152,23 @@ class Worker:
         while not self._ended.is_set():
             try:
                 await self._look()
+                self._note_outage("")
             except StorageError as error:
                 # The runs go on as long as the lease is trusted; what they write is checked after that.
                 logger.warning("{}", error.message)
+                self._note_outage(error.message)
             try:
                 await asyncio.wait_for(self._ended.wait(), every_s)
             except TimeoutError:
                 continue
+
+    def _note_outage(self, trouble: str) -> None:
+        """Say once that the database does not answer, and once that it does again."""
+        if trouble and not self._is_away:
+            self.plan.say(single_line(f"waiting for the database: {trouble}"))
+        elif self._is_away and not trouble:
+            self.plan.say("the database answers again")
+        self._is_away = bool(trouble)
 
     async def _look(self) -> None:
         # Those that are taken while the database is asked are not in its answer.
@@ -276,16 +294,18 @@ class Worker:
             return at_work.task.result()
         if isinstance(error, PausedError):
             return Ending(QueueState.WAITING, reason=error.message)
-        return await self._ending_by(error, at_work.taken.run_id)
+        return await self._ending_by(error, at_work)
 
-    async def _ending_by(self, error: BaseException, run_id: str) -> Ending:
+    async def _ending_by(self, error: BaseException, at_work: _AtWork) -> Ending:
         """Return how a run ends whose session was ended by an error."""
         if isinstance(error, ExplorerError):
+            if isinstance(error, DatabaseAwayError) or (at_work.store is not None and at_work.store.is_away):
+                return Ending(QueueState.WAITING, reason=AWAY)
             if await asyncio.to_thread(self.disk.is_at_fault, error):
                 return Ending(QueueState.WAITING, reason=f"the disk of {self.name} is full: {error.message}")
             hint = f" -> {error.hint}" if error.hint else ""
             return Ending(QueueState.FAILED, reason=f"{error.message}{hint}")
-        logger.opt(exception=error).error("run {} ended by something unforeseen", run_id)
+        logger.opt(exception=error).error("run {} ended by something unforeseen", at_work.taken.run_id)
         return Ending(QueueState.FAILED, reason=f"something unforeseen happened: {type(error).__name__}")
 
     async def _explore(self, taken: TakenRun, stop: StopSignal) -> Ending:
