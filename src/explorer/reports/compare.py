@@ -212,10 +212,11 @@ def compared_claims(
 ) -> tuple[list[CitedSentence], list[CitedSentence], list[ClaimDifference], int]:
     """Return the new, the gone and the changed claims, and the number of claims that are the same."""
     gone, new = list(before), list(after)
+    likeness = _Likeness({one.text: _bag(one.text) for one in (*before, *after)})
     pairs = _paired(gone, new, lambda one, other: float(one.text == other.text and bool(one.shares(other))), 1.0)
-    pairs += _paired(gone, new, lambda one, other: _alike(one, other) if one.shares(other) else 0.0, MIN_ALIKE)
+    pairs += _paired(gone, new, lambda one, other: likeness.of(one, other) if one.shares(other) else 0.0, MIN_ALIKE)
     if max(len(gone), len(new)) <= MAX_ELSEWHERE:
-        pairs += _paired(gone, new, _alike_without_changes, MIN_ALIKE_ELSEWHERE)
+        pairs += _paired(gone, new, likeness.without_changes, MIN_ALIKE_ELSEWHERE)
     compared = [ClaimDifference(before=one, after=other, changes=_changes(one, other)) for one, other in pairs]
     changed = sorted((one for one in compared if one.changes), key=lambda one: one.after.line if one.after else 0)
     return new, gone, changed, len(compared) - len(changed)
@@ -243,16 +244,23 @@ def _paired(
     return pairs
 
 
-def _alike(one: CitedSentence, other: CitedSentence) -> float:
-    """Return the share of common words, from 0 to 1; all figures count as the same word, because figures change."""
-    mine, theirs = _bag(one.text), _bag(other.text)
-    return 2 * (mine & theirs).total() / max(1, mine.total() + theirs.total())
+@dataclass(frozen=True)
+class _Likeness:
+    """How alike sentences are, of which each one's words are counted once."""
 
+    bags: Mapping[str, "Counter[str]"]
+    """The words of each sentence by its text."""
 
-def _alike_without_changes(one: CitedSentence, other: CitedSentence) -> float:
-    """Return how alike two sentences are; 0 if a number or a name differs, because they are about different things."""
-    likeness = _alike(one, other)
-    return likeness if likeness >= MIN_ALIKE_ELSEWHERE and not changes_between(one.text, other.text) else 0.0
+    def of(self, one: CitedSentence, other: CitedSentence) -> float:
+        """Return the share of common words, from 0 to 1; all figures count as the same word, because figures change."""
+        mine, theirs = self.bags[one.text], self.bags[other.text]
+        common = sum(min(count, theirs[word]) for word, count in mine.items() if word in theirs)
+        return 2 * common / max(1, mine.total() + theirs.total())
+
+    def without_changes(self, one: CitedSentence, other: CitedSentence) -> float:
+        """Return how alike two sentences are; 0 if a number or a name differs: they are about different things."""
+        likeness = self.of(one, other)
+        return likeness if likeness >= MIN_ALIKE_ELSEWHERE and not changes_between(one.text, other.text) else 0.0
 
 
 def _bag(text: str) -> "Counter[str]":

@@ -173,6 +173,21 @@ def test_a_page_of_figures_without_a_sentence_is_read_in_the_time_of_its_length(
     assert spent[1] < 2 + 8 * spent[0]
 
 
+def test_a_quote_that_stands_in_very_many_places_is_read_in_the_time_of_the_page() -> None:
+    """Who speaks is not looked for in the whole page once more for each place."""
+    said = '"The old quay of Arvik is closed," said Ida Holm, with 4,120 tons on it. '
+    spent: list[float] = []
+    for count in (1_000, 8_000):
+        page = said * count + "Later Jon Halden came."
+        began = time.process_time()
+        (claim,) = check(
+            "“The old quay of Arvik is closed,” said Jon Halden [S1].", {"S1": source("S1", page)}, {"S1": page}.get
+        ).claims
+        spent.append(time.process_time() - began)
+        assert claim.verdict is Verdict.ELSEWHERE
+    assert spent[1] < 1 + 16 * spent[0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("claim", "text"),

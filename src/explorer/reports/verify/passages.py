@@ -56,6 +56,8 @@ INNER_NAME = re.compile(
     r"|(?<![\w.])[A-Z][\w'-]{0,60}(?= [A-Z])|(?<![A-Z])[A-Z]+\d+|\b[a-z]{1,2}[A-Z][a-z]\w+"
     r"|(?<!\d)\d+[号期版代季届號]线?"
 )
+LINE_OF = re.compile(r"^[ \t]*(?:- )?(?P<who>[\w.-]{3,30})(?: \([^()\n]{4,60}\))?: ", re.MULTILINE)
+"""The beginning of a comment of a thread, with who wrote it."""
 SAME_CHARS = 60
 MAX_POSTINGS = 60
 """Sentences that are looked at for a word; a word of more says little."""
@@ -239,6 +241,16 @@ class Passages:
             for term in terms.words:
                 table.setdefault(term, []).append(number)
         return table
+
+    @cached_property
+    def writers(self) -> frozenset[str]:
+        """Who wrote lines of a thread: the first two, which are enough to know of each line that others wrote, too."""
+        found: set[str] = set()
+        for line in LINE_OF.finditer(self.text):
+            found.add(line["who"])
+            if len(found) > 1:
+                break
+        return frozenset(found)
 
     def shared(self, words: Iterable[str], most: int = MAX_POSTINGS) -> Counter[int]:
         """Count for each sentence how many of some words it has; of a word's sentences, the first `most` count."""

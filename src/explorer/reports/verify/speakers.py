@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from explorer.reports.verify.figures import FILLER
 from explorer.reports.verify.indexed_source import IndexedSource
-from explorer.reports.verify.passages import Passages
+from explorer.reports.verify.passages import LINE_OF, Passages
 from explorer.reports.verify.plain import plain, terms_of, words
 from explorer.reports.verify.sentences import LEAST_WORDS
 from explorer.reports.verify.subjects import Conflict
@@ -62,11 +62,21 @@ def speaker_conflict(quote: str, before: str, behind: str, indexed: IndexedSourc
         indexed: The source.
     """
     there = indexed.passages
-    places = [] if is_title(quote) else list(_places(quote, there.text))
-    if not places:
+    speakers = [] if is_title(quote) else _speakers(before, behind)
+    known = next((one for one in speakers if one in there.text), None)
+    if known is None:
         return None
-    found = [_at(place, before, behind, there) for place in places]
-    return found[0] if all(found) else None
+    passage, has_signs = "", QUOTE_SIGN in there.text
+    for place in _places(quote, there.text):
+        start, end = _span(place, there)
+        around = _around_quote(place, (start, end), there, has_signs=has_signs)
+        # One place that does not speak against the sentence is enough, of however many.
+        if any(speaker in around for speaker in speakers) or not (_names(around) or CJK_SPEAKER.search(around)):
+            return None
+        passage = passage or " ".join(there.text[start:end].split())
+    if not passage:
+        return None
+    return Conflict("gives it to somebody else", (passage, there.sentence(there.number_at(there.text.find(known)))))
 
 
 def is_title(quote: str) -> bool:
@@ -85,27 +95,32 @@ def _places(quote: str, text: str) -> Iterator[tuple[int, int]]:
             yield found.start(), max(found.end(), end)
 
 
-def _at(place: tuple[int, int], before: str, behind: str, there: Passages) -> Conflict | None:
+def _span(place: tuple[int, int], there: Passages) -> tuple[int, int]:
+    """Return where the sentences of a quote begin and end."""
     first, last = there.number_at(place[0]), there.number_at(place[1])
     start, end = there.span(first)[0], there.span(last)[1]
-    if start == place[0] and first:  # the quote is a sentence of its own: who says it is named before
-        start = there.span(first - 1)[0]
-    around = f"{there.text[start : place[0]]} {there.text[place[1] : end]}"
+    # A quote that is a sentence of its own: who says it is named before.
+    return (there.span(first - 1)[0] if start == place[0] and first else start), end
+
+
+def _around_quote(place: tuple[int, int], span: tuple[int, int], there: Passages, *, has_signs: bool) -> str:
+    """Return the words around a quote in which it is said who speaks.
+
+    Args:
+        place: Where the quote begins and ends.
+        span: Where its sentences do.
+        there: The text.
+        has_signs: Whether the text marks its quotes.
+    """
+    first, last = there.number_at(place[0]), there.number_at(place[1])
+    around = f"{there.text[span[0] : place[0]]} {there.text[place[1] : span[1]]}"
     is_open = QUOTE_SIGN not in there.text[max(0, place[0] - 2) : place[0]] and not SPEECH.search(around)
     if first and (is_open or not _names(around)) and not CJK_LETTER.search(around):
         behind_it = there.sentence(last + 1) if is_open and last + 1 < len(there) else ""
         around = f"{there.sentence(first - 1)} {around} {behind_it}"
-    if SAID_PRONOUN.search(around) or QUOTE_SIGN not in there.text:
+    if SAID_PRONOUN.search(around) or not has_signs:
         around = f"{' '.join(there.sentence(one) for one in range(max(0, first - MAX_BEFORE), first))} {around}"
-    speakers = _speakers(before, behind)
-    if any(speaker in around for speaker in speakers) or not any(one in there.text for one in speakers):
-        return None
-    if not _names(around) and not CJK_SPEAKER.search(around):
-        return None
-    known = next(one for one in speakers if one in there.text)
-    other = next(number for number in range(len(there)) if known in there.text[slice(*there.span(number))])
-    passages = (" ".join(there.text[start:end].split()), there.sentence(other))
-    return Conflict("gives it to somebody else", passages)
+    return around
 
 
 def _speakers(before: str, behind: str) -> list[str]:
@@ -154,8 +169,6 @@ SOURCE_OF = re.compile(r"^(?:According to|In the (?:view|words|opinion) of|Laut|
 REPORTED_CJK = re.compile(
     rf"^(?P<who>[{HAN}]{{2,8}}?)(?:氏|さん|先生|女士)?(?:说|說|称|稱|表示|认为|認為|指出|强调|透露|则称|则说|は)[，,、：:]?\s*"
 )
-LINE_OF = re.compile(r"^[ \t]*(?:- )?(?P<who>[\w.-]{3,30})(?: \([^()\n]{4,60}\))?: ", re.MULTILINE)
-"""The beginning of a comment of a thread, with who wrote it."""
 LEAST_TERMS = 2
 LEAST_SHARED = 0.5
 LEAST_ALSO = 0.75
@@ -178,7 +191,8 @@ def report_conflict(text: str, there: Passages) -> Conflict | None:
     own = next((number for number, count in counts.items() if count == best and _is_given(number, there)), None)
     if own is None:
         return None
-    known = next(number for number in range(len(there)) if any(_has(there.sentence(number), name) for name in who))
+    sentences = enumerate(map(there.sentence, range(len(there))))
+    known = next((number for number, one in sentences if any(_has(one, name) for name in who)), own)
     return Conflict("gives it to somebody else", (_around(own, there), there.sentence(known)))
 
 
@@ -224,8 +238,7 @@ def _around(number: int, there: Passages) -> str:
 def _writer(number: int, there: Passages) -> str | None:
     """Return who wrote the line of a sentence, where the text is a thread of several."""
     line = LINE_OF.match(there.text, there.text.rfind("\n", 0, there.span(number)[0]) + 1)
-    others = (found["who"] for found in LINE_OF.finditer(there.text))
-    return line["who"] if line and any(other != line["who"] for other in others) else None
+    return line["who"] if line and there.writers - {line["who"]} else None
 
 
 def _is_given(number: int, there: Passages) -> bool:
