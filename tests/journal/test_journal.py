@@ -330,6 +330,30 @@ async def test_concurrent_appends_share_syncs(tmp_path: Path, syncs: Syncs) -> N
         assert records[task.result().seq - 1] == task.result()
 
 
+async def test_an_observer_that_fails_costs_the_others_no_record(tmp_path: Path) -> None:
+    """Each gets every record of a batch in order; what one raises reaches the loop's exception handler."""
+    seen: list[int] = []
+    failed: list[int] = []
+    raised: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, facts: raised.append(facts.get("exception")))
+
+    def fail(record: JournalRecord) -> None:
+        failed.append(record.seq)
+        raise KeyError(record.seq)
+
+    journal = open_journal(tmp_path, fail, lambda record: seen.append(record.seq))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for number in range(8):
+                group.create_task(journal.append(Steered(text=str(number))))
+        await journal.append(Steered(text="last"))
+    finally:
+        journal.close()
+    assert seen == failed == list(range(1, 10))
+    assert raised
+    assert all(isinstance(error, KeyError) for error in raised)
+
+
 async def test_appends_one_after_the_other_are_synced_one_by_one(tmp_path: Path, syncs: Syncs) -> None:
     """The control for the test above: nothing is acknowledged without a sync of its own or a shared one."""
     await append_all(tmp_path, *(Steered(text=str(number)) for number in range(8)))

@@ -11,7 +11,7 @@ itself; the journal's thread writes what is synced, and everything where there i
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -322,9 +322,11 @@ class Journal:
         _release(batch.until_synced)
         # After the waiting callers have continued: what they append now shares the next batch.
         batch.loop.call_soon(self._hand_over)
-        for record, _ in batch.entries:
-            for observe in self._observers:
-                observe(record)
+        with ExitStack() as calls:
+            # Backwards, since the last one is called first. What one raises keeps no other from its record.
+            for record, _ in reversed(batch.entries):
+                for observe in reversed(self._observers):
+                    calls.callback(observe, record)
 
     def _fail(self, error: OSError, batch: Batch) -> None:
         """Fail this batch, the next one, and all later appends."""

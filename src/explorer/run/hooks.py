@@ -69,7 +69,10 @@ class RunHooks:
     client: LLMClient | None = None
     """Answers for every role, instead of the models chosen by the settings."""
     observe: Observe | None = None
-    """Called with each record once it is on disk, in order."""
+    """Called with each record once it is on disk, in order.
+
+    What it raises goes to the event loop's exception handler, which logs it; the run continues.
+    """
     stop: StopSignal = field(default_factory=StopSignal)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     clock: Callable[[], float] = time.monotonic
