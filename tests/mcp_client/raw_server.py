@@ -147,6 +147,11 @@ class Server:
             text = peek(word)
         if self._misdeed == "long":
             text = "\n".join(f"{number} {text}" for number in range(2_000))
+        if self._misdeed == "no_json":
+            # Python writes the half of a pair of characters, and NaN; JSON has neither.
+            half = {"content": [{"type": "text", "text": f"{text} \ud83d"}], "_meta": {"score": float("nan")}}
+            self._reply(request, half)
+            return
         self._reply(request, {"content": [{"type": "text", "text": text}]})
 
     def _reply(self, request: dict[str, Any], result: dict[str, Any]) -> None:

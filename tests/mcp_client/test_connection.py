@@ -50,6 +50,12 @@ async def test_a_tool_is_listed_and_called(log: Path) -> None:
     assert calls(log) == ["look fig"]
 
 
+async def test_an_answer_that_is_nearly_json_is_read(log: Path) -> None:
+    """Half of an emoji and NaN are replaced; the call does not wait until its timeout."""
+    async with opened(log, "no_json", timeout_s=5) as connection:
+        assert await call(connection) == Answer(f"{WORD} ?", is_error=False)
+
+
 async def test_nothing_is_started_before_it_is_needed(log: Path) -> None:
     """A connection that nobody uses costs nothing, and closes."""
     async with opened(log):

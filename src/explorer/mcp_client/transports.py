@@ -4,6 +4,7 @@ The SDK's own pipes read a line of any length, and its HTTP client any body; the
 """
 
 import asyncio
+import json
 import os
 import signal
 from collections import deque
@@ -16,7 +17,7 @@ import httpx2
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp.types import jsonrpc_message_adapter
+from mcp.types import JSONRPCMessage, jsonrpc_message_adapter
 
 from explorer.network.guard import Guard, UrlRefusedError
 from explorer.network.transport import GuardedTransport
@@ -132,11 +133,8 @@ class Pipes:
             # However it ends: whoever owns the connection closes it then.
             with self._state.ended(), suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 while line := await self._line(self._process.stdout):
-                    try:
-                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-                    except ValueError:
-                        continue
-                    await self._arrived.send(SessionMessage(message))
+                    if (message := _message_in(line)) is not None:
+                        await self._arrived.send(SessionMessage(message))
 
     async def _line(self, stdout: asyncio.StreamReader) -> bytes:
         """Return the next line; empty at the end, or where the server floods."""
@@ -204,6 +202,23 @@ class Pipes:
             os.killpg(self._process.pid, signal.SIGKILL)
         # A pipe that nobody reads to its end stays open otherwise.
         self._process._transport.close()  # type: ignore[attr-defined] # noqa: SLF001 # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+def _message_in(line: bytes) -> JSONRPCMessage | None:
+    """Return the message of a line; None where it is none.
+
+    Half of a pair of characters and NaN, which JSON does not have, are replaced: else a call would wait for its answer.
+    """
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        pass
+    try:
+        value: object = json.loads(line, parse_constant=lambda _name: None)
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return jsonrpc_message_adapter.validate_json(text.encode("utf-8", "replace"), by_name=False)
+    except (ValueError, RecursionError):
+        return None
 
 
 class GuardedMcpTransport(httpx2.AsyncBaseTransport):
