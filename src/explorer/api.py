@@ -4,7 +4,7 @@ It adds nothing to the engine: a `Run` hands a question to `explorer.run` and it
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -133,10 +133,10 @@ class Run:
 
     def _observe(self, record: JournalRecord) -> None:
         self._seen = range(self._seen.start or record.seq, record.seq + 1)
-        if self._hooks.observe is not None:
-            self._hooks.observe(record)
         for records in self._readers:
             records.put_nowait(record)
+        if self._hooks.observe is not None:
+            self._hooks.observe(record)
 
     def stop(self, reason: str = "stopped by the program") -> None:
         """Let the run write its report from what there is, within half a minute.
@@ -398,6 +398,7 @@ class Agent:
         Raises:
             ConfigError: A setting cannot be used.
         """
+        _check_lists(self.tools, self.run_tools)
         check_tools(self.tools)
         settings = self.settings or load_settings()
         if self.model:
@@ -427,6 +428,21 @@ class Agent:
             ModelError: The provider is down or refuses.
         """
         return _without_loop(lambda: self.run(task))
+
+
+def _check_lists(tools: object, run_tools: object) -> None:
+    """Check that an agent's tools are given as lists: one tool, or one name, is easily written in the place of one.
+
+    Raises:
+        ConfigError: One is not a list.
+    """
+    if not isinstance(tools, Iterable):
+        raise ConfigError("an agent's `tools` is a list of tools", hint="with one tool: tools=[my_tool]")
+    if isinstance(run_tools, str) or not isinstance(run_tools, Iterable):
+        given = repr(run_tools) if isinstance(run_tools, str) else '"web_search"'
+        raise ConfigError(
+            "an agent's `run_tools` is a list of names of tools", hint=f"with one tool: run_tools=[{given}]"
+        )
 
 
 def _without_loop(make: Callable[[], Run]) -> RunResult:

@@ -469,6 +469,21 @@ def test_the_documented_api_is_all_there_is() -> None:
     assert set(dir(explorer)) == set(explorer.__all__)
 
 
+@pytest.mark.parametrize(
+    ("given", "fault", "hint"),
+    [
+        ({"run_tools": "write_file"}, "`run_tools` is a list", "run_tools=['write_file']"),
+        ({"run_tools": 3}, "`run_tools` is a list", 'run_tools=["web_search"]'),
+        ({"tools": 3}, "`tools` is a list of tools", "tools=[my_tool]"),
+    ],
+)
+def test_an_agent_with_one_tool_in_the_place_of_a_list_is_refused(given: dict[str, Any], fault: str, hint: str) -> None:
+    """The letters of a name would be taken for names of tools."""
+    with pytest.raises(ConfigError, match=fault) as raised:
+        Agent(settings=Settings(), **given).run("Two and two?")
+    assert hint in raised.value.hint
+
+
 def _documented() -> Iterator[tuple[str, Callable[..., object]]]:
     """Public functions, and the public methods of public classes that are our own."""
     for name in explorer.__all__:

@@ -278,7 +278,20 @@ VENDOR_THAT_FAILS = AT_HAND.replace("    yield Scripted", "    raise KeyError(7)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("point", "code", "what"),
-    [(Point.MODELS, VENDOR_THAT_FAILS, "vendor of models"), (Point.SEARCH, ENGINE_THAT_FAILS, "search engine")],
+    [
+        (Point.MODELS, VENDOR_THAT_FAILS, "vendor of models part of broken-plugin 1.0 fails: KeyError: 7"),
+        (Point.SEARCH, ENGINE_THAT_FAILS, "search engine part of broken-plugin 1.0 fails: KeyError: 7"),
+        (
+            Point.MODELS,
+            VENDOR_THAT_FAILS.replace("raise KeyError(7)", "yield None"),
+            "vendor of models part of broken-plugin 1.0 opens NoneType, which has no `generate`",
+        ),
+        (
+            Point.SEARCH,
+            ENGINE_THAT_FAILS.replace("raise KeyError(7)", "return None"),
+            "search engine part of broken-plugin 1.0 opens NoneType, which is not a WebSearch",
+        ),
+    ],
 )
 def test_a_part_of_a_package_that_cannot_be_opened_is_named(
     site: Path, tmp_path: Path, point: Point, code: str, what: str
@@ -289,8 +302,8 @@ def test_a_part_of_a_package_that_cannot_be_opened_is_named(
     model = "part:party-1" if point is Point.MODELS else "offline"
     done = explorer_here("How many?", "--model", model, cwd=tmp_path, settings=chosen)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    (line,) = [line for line in done.stderr.splitlines() if "KeyError" in line]
-    assert line == f"explorer: the {what} part of broken-plugin 1.0 fails: KeyError: 7", done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if "broken-plugin" in line]
+    assert line == f"explorer: the {what}", done.stderr
     assert not list((tmp_path / "workspace").glob("2*"))
 
 

@@ -196,6 +196,32 @@ def test_a_property_that_there_is_none_of_is_refused() -> None:
         tool(timeout=3)(_send)  # pyright: ignore[reportCallIssue]
 
 
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"timeout_s": "3"}, "its `timeout_s` is '3'; give seconds, more than 0, or None for no limit"),
+        ({"timeout_s": 0}, "its `timeout_s` is 0; give seconds"),
+        ({"timeout_s": float("nan")}, "its `timeout_s` is nan; give seconds"),
+        ({"effect": "none"}, "its `effect` is 'none'; give one of Effect.PURE, "),
+        ({"effect": []}, "its `effect` is []; give one of "),
+        ({"is_parallel": "no"}, "its `is_parallel` is 'no'; give True or False"),
+        ({"description": None}, "its `description` is None; give text"),
+    ],
+)
+def test_a_property_with_a_value_that_it_cannot_have_is_refused(options: dict[str, Any], fault: str) -> None:
+    """When the tool is made: else its first call would fail, or a crash would be handled wrongly."""
+    with pytest.raises(TypeError) as caught:
+        tool(**options)(_send)
+    assert str(caught.value).startswith(f"_send is not a tool: {fault}")
+
+
+@pytest.mark.parametrize("options", [{"timeout_s": None}, {"timeout_s": 3}, {"effect": Effect.EXTERNAL}])
+def test_a_property_may_have_each_of_its_values(options: dict[str, Any]) -> None:
+    """Those of its type are taken as they are."""
+    made = tool(**options)(_send)
+    assert {name: getattr(made, name) for name in options} == options
+
+
 async def test_parameters_may_have_any_name_and_an_optional_context() -> None:
     """Nothing is said on the program's stderr about `json` and `copy`, which a model of pydantic has, too."""
 

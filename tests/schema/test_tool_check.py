@@ -35,6 +35,13 @@ class Described(Digging):
         return f"digging {len(vars(arguments))}"
 
 
+class Late(Described):
+    """One with a limit that is no number, in a program that is not checked for types."""
+
+    name = "late"
+    timeout_s: Any = "3"
+
+
 @pytest.mark.parametrize(
     ("given", "fault"),
     [
@@ -42,6 +49,7 @@ class Described(Digging):
         ([Described], "the tool described is a class of tools: give an object of it, Described(...)"),
         ([5], "the tool 5 is not a Tool"),
         ([Digging()], "has no `name`"),
+        ([Late()], "the tool late cannot be used: its `timeout_s` is '3'; give seconds"),
         ([tool(description="")(look)], "the tool look has no `description`"),
         ([tool(name="look at")(look)], "has the name 'look at'; vendors take"),
         ([tool(activity="at {place}")(look)], "the tool look has {place} in its `activity`; its arguments are bed"),

@@ -239,12 +239,17 @@ async def _opened_vendor(vendor: Vendor[S], what: str, settings: S, access: Mode
     async with AsyncExitStack() as stack:
         with _opening(f"the vendor of models {what}", "choose another model: explorer models"):
             client = await stack.enter_async_context(vendor.open(settings, access))
+            if not callable(getattr(client, "generate", None)):
+                raise UnusablePartError(f"opens {type(client).__name__}, which has no `generate`")
         yield client
 
 
 def _opened_engine(engine: SearchEngine[S], what: str, settings: S, access: SearchAccess) -> WebSearch:
     with _opening(f"the search engine {what}", "choose another one: EXPLORER_SEARCH (explorer doctor)"):
-        return engine.open(settings, access)
+        opened = cast("object", engine.open(settings, access))
+        if not isinstance(opened, WebSearch):
+            raise UnusablePartError(f"opens {type(opened).__name__}, which is not a WebSearch")
+        return opened
 
 
 @contextmanager

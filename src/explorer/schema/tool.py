@@ -462,6 +462,26 @@ class ToolOptions(TypedDict, total=False):
     activity: str
 
 
+def problem_of_property(name: str, value: object) -> str:
+    """Return why a property of a tool cannot have a value, as a clause with the property as its subject; empty: it can.
+
+    Args:
+        name: The property, as `ToolOptions` has it.
+        value: What a program gave, which may not be checked for types.
+    """
+    match name:
+        case "timeout_s":
+            is_right = value is None or (isinstance(value, int | float) and value is not True and value > 0)
+            return "" if is_right else f"`timeout_s` is {value!r}; give seconds, more than 0, or None for no limit"
+        case "effect":
+            names = ", ".join(f"Effect.{effect.name}" for effect in Effect)
+            return "" if any(value == effect for effect in Effect) else f"`effect` is {value!r}; give one of {names}"
+        case "name" | "description" | "activity":
+            return "" if isinstance(value, str) else f"`{name}` is {value!r}; give text"
+        case _:
+            return "" if isinstance(value, bool) else f"`{name}` is {value!r}; give True or False"
+
+
 class FunctionTool(Tool[Arguments], Generic[P]):
     """A tool made of an async function. Called, it is that function."""
 
@@ -482,6 +502,8 @@ class FunctionTool(Tool[Arguments], Generic[P]):
         for option, value in options.items():
             if option not in ToolOptions.__annotations__:
                 raise TypeError(f"@tool has no property {option!r}; it has {', '.join(ToolOptions.__annotations__)}")
+            if problem := problem_of_property(option, value):
+                raise TypeError(f"{label} is not a tool: its {problem}")
             setattr(self, option, value)
         self._function: Callable[..., Awaitable[Answer]] = function
         try:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.messages import JsonObject, ToolCall
 from explorer.schema.reasons import ErrorCode
-from explorer.schema.tool import Arguments, Tool
+from explorer.schema.tool import Arguments, Tool, problem_of_property
 from explorer.text.rendering import ModelText, code, codes, own, render
 
 INVALID = {"code": ErrorCode.INVALID_CALL}
@@ -94,6 +94,7 @@ def explained(error: ValidationError, tool: Tool) -> ModelText:
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """The names that all vendors take."""
 REQUIRED = ("name", "description", "arguments")
+CHECKED_PROPERTIES = ("effect", "timeout_s")
 
 
 def tool_problem(value: object, *, is_class: bool = False) -> str:
@@ -114,6 +115,9 @@ def tool_problem(value: object, *, is_class: bool = False) -> str:
         return f"has the name {name!r}; vendors take up to 64 of a to z, A to Z, 0 to 9, `_` and `-`"
     if not (isinstance(arguments, type) and issubclass(arguments, BaseModel)):
         return "has `arguments` that are not a class derived from Arguments"
+    for name in CHECKED_PROPERTIES:
+        if problem := problem_of_property(name, getattr(part, name)):
+            return f"cannot be used: its {problem}"
     return _problem_of_activity(part, arguments)
 
 
