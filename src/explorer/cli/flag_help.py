@@ -35,7 +35,8 @@ Limits per question ("none" removes one):
   --max-tool-calls N       Maximum tool calls of all agents (default: none)
   --max-time TIME          Maximum time: 90, 90s, 10m, 2h (default: 1h)
   --max-outage TIME        How long to wait for a model that stopped answering,
-                           before the run pauses (default: 10m)
+                           before the run pauses; one that never answered fails
+                           sooner (default: 10m)
   --max-agents N           Maximum helpers of a run; 0: the orchestrator works
                            alone (default: 40)
   --dry-run                Print models, limits and worst-case cost only; no

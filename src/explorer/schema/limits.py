@@ -99,7 +99,8 @@ class Limits(BaseModel):
         Setting(
             "EXPLORER_MAX_OUTAGE",
             TIME_OR_NONE,
-            "How long to wait for a model that stopped answering, before the run pauses",
+            "How long to wait for a model that stopped answering, before the run pauses; one that never answered fails"
+            " sooner",
             Group.LIMITS,
             flags=(Flag("--max-outage", "TIME"),),
             key="limits.max_outage",
