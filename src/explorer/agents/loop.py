@@ -174,6 +174,5 @@ def _runnable(turn: Turn) -> Turn:
 
 def estimate_tokens(state: AgentState, prefix: PromptPrefix) -> int:
     """Return an upper bound of the next request's input tokens: the last request's count, and what came since."""
-    known, fresh_bytes = state.context_size.counted(state.messages)
-    size = fresh_bytes if known else fresh_bytes + prefix.bytes
-    return known + size // BYTES_PER_TOKEN
+    known, fresh = state.context_size.counted_at_most(state.messages)
+    return known + fresh if known else prefix.bytes // BYTES_PER_TOKEN + fresh

@@ -15,7 +15,7 @@ from explorer.schema.messages import LLMClient, Request, Turn, Usage
 from explorer.schema.shared_limits import Holding, RequestUse, SharedHold, hold_nothing
 
 BYTES_PER_TOKEN = 2
-"""Fewer than any tokenizer has for prose in any script, so that it gives an upper bound of tokens."""
+"""Fewer than any tokenizer has for the program's own words, so that it gives an upper bound of their tokens."""
 MOST_BYTES_PER_TOKEN = 128
 """More than any tokenizer has for prose, so that it gives a lower bound of tokens."""
 MOST_CHARS_PER_TOKEN = 8

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from explorer.schema.messages import CallResult, Message, Results, Turn, UserText
 from explorer.text.rendering import ModelText, beginning_of, code, codes, own, render
+from explorer.text.token_bounds import most_tokens
 
 CLEARED_CHARS = 1_200
 """Results up to this length are never cleared: their replacement is hardly shorter."""
@@ -45,6 +46,7 @@ class ContextSize:
     _counted_messages: int = 0
     _bytes: list[int] = field(default_factory=list[int])
     _total_bytes: int = 0
+    _most_tokens: list[int] = field(default_factory=list[int])
     _clearable: list[int] = field(default_factory=list[int])
 
     def bytes_of(self, messages: Sequence[Message]) -> list[int]:
@@ -64,6 +66,15 @@ class ContextSize:
         """Return the provider's count of tokens up to the last reply (0: none), and the bytes that came since."""
         sizes = self.bytes_of(messages)
         return self._counted_tokens, sum(sizes[self._counted_messages :]) if self._counted_tokens else self._total_bytes
+
+    def counted_at_most(self, messages: Sequence[Message]) -> tuple[int, int]:
+        """Return the provider's count of tokens up to the last reply (0: none), and the most that can have come since.
+
+        Each message is measured once.
+        """
+        self._most_tokens += map(most_tokens_of, messages[len(self._most_tokens) :])
+        fresh = self._counted_messages if self._counted_tokens else 0
+        return self._counted_tokens, sum(self._most_tokens[fresh:])
 
     def total_bytes(self, messages: Sequence[Message]) -> int:
         """Return the approximate size of all messages in bytes."""
@@ -96,6 +107,7 @@ class ContextSize:
         """Forget the sizes of a history that was changed: earlier counts are no longer valid."""
         self._counted_tokens = self._counted_messages = self._total_bytes = 0
         self._bytes.clear()
+        self._most_tokens.clear()
         self._clearable.clear()
 
     def record_compaction(self, steps: int, found_at: int) -> None:
@@ -108,11 +120,20 @@ class ContextSize:
 
 def bytes_of(message: Message) -> int:
     """Return the approximate size of a message in a request, in bytes."""
+    return sum(WRAPPING_BYTES + _bytes(text) for text in _texts_of(message))
+
+
+def most_tokens_of(message: Message) -> int:
+    """Return the most tokens that a message can have in a request."""
+    return sum(WRAPPING_BYTES + most_tokens(text) for text in _texts_of(message))
+
+
+def _texts_of(message: Message) -> list[str]:
     if isinstance(message, UserText):
-        return WRAPPING_BYTES + _bytes(message.text)
+        return [message.text]
     if isinstance(message, Results):
-        return sum(WRAPPING_BYTES + _bytes(result.content) for result in message.results)
-    return WRAPPING_BYTES + _bytes(str(message.blocks))
+        return [result.content for result in message.results]
+    return [str(message.blocks)]
 
 
 def _bytes(text: str) -> int:

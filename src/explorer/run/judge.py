@@ -5,14 +5,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from explorer.agents.budget import Account, Amount, WorstCost
-from explorer.agents.payments import BYTES_PER_TOKEN, OverBudgetError, PaidClient, Payment, Terms
-from explorer.journal.context_size import bytes_of
+from explorer.agents.payments import OverBudgetError, PaidClient, Payment, Terms
+from explorer.journal.context_size import bytes_of, most_tokens_of
 from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
 from explorer.reports.verify.claims import Judgements, TextOf, Verification, judge
 from explorer.run.resources import JUDGE, Pricing, RunResources, pricing_of, worst_cost
 from explorer.schema.errors import ConfigError, ModelError, ModelFault
 from explorer.schema.events import AnyEvent, CitationsJudged
 from explorer.schema.messages import Estimate, LLMClient, Request, Turn, Usage
+from explorer.text.token_bounds import most_tokens
 
 
 @dataclass
@@ -57,7 +58,7 @@ class LimitedClient:
             ModelError: A limit has no room, or the model did not answer.
         """
         size = len(request.system.encode("utf-8", "replace")) + sum(map(bytes_of, request.history))
-        tokens = size // BYTES_PER_TOKEN
+        tokens = most_tokens(request.system) + sum(map(most_tokens_of, request.history))
         reservation = await self.judge_account.account.reserve(tokens, request.max_output_tokens, self.worst)
         if isinstance(reservation, str):
             raise _over_budget(reservation)
