@@ -109,7 +109,7 @@ class _Work:
         folder = self.plan.folder / "runs" / question.id
         try:
             error = "" if _has_ended(folder) else await self._run(question, folder)
-            score = score_run(question, folder) if is_run(folder) else Score(id=question.id, status="")
+            score = _measured(question, folder)
         except ExplorerError as damaged:
             error, score = single_line(damaged.message, MAX_ERROR_CHARS), Score(id=question.id, status="")
         score = score.model_copy(update={"error": error})
@@ -288,10 +288,11 @@ def scores_in(folder: Path, questions: Sequence[EvalQuestion]) -> tuple[Score, .
     Returns:
         A score for each question, in the set's order.
     """
-    runs = ((question, folder / "runs" / question.id) for question in questions)
-    return tuple(
-        score_run(question, run) if is_run(run) else Score(id=question.id, status="") for question, run in runs
-    )
+    return tuple(_measured(question, folder / "runs" / question.id) for question in questions)
+
+
+def _measured(question: EvalQuestion, folder: Path) -> Score:
+    return score_run(question, folder) if is_run(folder) else Score(id=question.id, status="")
 
 
 def _has_ended(folder: Path) -> bool:

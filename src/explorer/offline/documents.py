@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import URL, Wish, understand_task
 from explorer.offline.reading import ListedHit, ReadPage, harmless, listed_hits, page_read
-from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer, read_files
+from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer, read_files, writing
 from explorer.offline.sections import (
     NoteQuote,
     document_section,
@@ -169,10 +169,7 @@ def keep(sections: Sequence[tuple[str, str]], gaps: Sequence[str], folder: str, 
     files = {f"{number:02d}-{slug(title) or 'text'}.md": text for number, (title, text) in enumerate(sections, 1)}
     if gaps:
         files["not-known.md"] = "\n".join([f"# {phrases('unknown')}", "", *unknown(gaps, phrases)]) + "\n"
-    calls = [
-        Ask("write_file", {"filepath": f"{folder}{name}", "content": content, "mode": "overwrite"})
-        for name, content in files.items()
-    ]
+    calls = [writing(f"{folder}{name}", content) for name, content in files.items()]
     if calls:
         yield Step(calls=tuple(calls))
     titles = "; ".join(title for title, _ in sections)
@@ -296,5 +293,5 @@ def take_notes(state: ScriptState) -> Script:
         return f"{found}\nNot known: the answer to the task."
     path = f"{folder_in(state.task)}notes.md"
     content = f"# {single_line(wish.question)[:120]}\n\n" + "\n".join(chosen) + "\n"
-    yield Step(calls=(Ask("write_file", {"filepath": path, "content": content, "mode": "overwrite"}),))
+    yield Step(calls=(writing(path, content),))
     return f"{len(chosen)} cited lines from {len(texts)} files are in {path}, chosen by shared words."

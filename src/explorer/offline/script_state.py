@@ -41,6 +41,11 @@ class Ask:
     arguments: JsonObject
 
 
+def writing(path: str, content: str, mode: str = "overwrite") -> Ask:
+    """Return the call that writes a file."""
+    return Ask("write_file", {"filepath": path, "content": content, "mode": mode})
+
+
 @dataclass(frozen=True)
 class Step:
     """One turn: words, calls, or both. Words alone end the task."""

@@ -18,7 +18,7 @@ from explorer.offline.reading import (
     story_entry,
     thread_read,
 )
-from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer
+from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer, writing
 from explorer.offline.sections import NoteQuote, quote, short_reason, slug, story_section, unknown
 from explorer.offline.text import TOO_ALIKE, best_sentences, is_quotable, opening, overlap
 from explorer.text.words import words_of
@@ -73,7 +73,7 @@ def _overview(state: ScriptState, wish: Wish) -> Script:
     path = f"{folder_in(state.task)}overview.md"
     entries = [story_entry(number, story) for number, story in enumerate(found.values(), 1)]
     content = "\n".join([f"# {wish.place}", "", *entries, "", *unknown(gaps, phrases)]) + "\n"
-    yield Step(calls=(Ask("write_file", {"filepath": path, "content": content, "mode": "overwrite"}),))
+    yield Step(calls=(writing(path, content),))
     by_points = sorted(found.values(), key=lambda story: -story.points)
     leading = "; ".join(f"{story.title} ({story.points} points, [{story.source}])" for story in by_points[:5])
     listed = "1 story is" if len(found) == 1 else f"{len(found)} stories are"
@@ -114,19 +114,19 @@ def _look_closely(state: ScriptState, stories: Sequence[ListedStory], wish: Wish
     """Read each story's article and thread side by side; write its section while the next is read."""
     phrases, folder = Phrases(wish.language), folder_in(state.task)
     read, gaps = list[str](), list[str]()
-    writing: tuple[Ask, ...] = ()
+    unwritten: tuple[Ask, ...] = ()
     for story in stories:
         if state.is_hurried:
             gaps.append(phrases("stopped"))
             break
         calls = _reading_calls(story)
-        answers = yield Step(calls=(*writing, *calls))
-        section, is_read = _section(story, dict(zip((call.tool for call in calls), answers[len(writing) :])), phrases)  # noqa: B905 - a hurried run has none
+        answers = yield Step(calls=(*unwritten, *calls))
+        section, is_read = _section(story, dict(zip((call.tool for call in calls), answers[len(unwritten) :])), phrases)  # noqa: B905 - a hurried run has none
         read += [story.title] if is_read else []
         path = f"{folder}{'-'.join(part for part in (story.id, slug(story.title)) if part)}.md"
-        writing = (Ask("write_file", {"filepath": path, "content": section, "mode": "overwrite"}),)
-    if writing:
-        yield Step(calls=writing)
+        unwritten = (writing(path, section),)
+    if unwritten:
+        yield Step(calls=unwritten)
     summary = f"Of {len(stories)} stories, text to quote was found for {len(read)}: {'; '.join(read) or 'none'}."
     return _with_gaps(summary[:1200], gaps)
 

@@ -10,7 +10,7 @@ from explorer.offline.folder import SUMMARIZED_DOCUMENTS
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import URL, Wish, understand_task
 from explorer.offline.reading import ListedStory, harmless, stories_in
-from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer, read_files
+from explorer.offline.script_state import Script, ScriptState, Step, ToolAnswer, read_files, writing
 from explorer.offline.sections import figures, heading_of, quotes_in, split_gaps, story_heading, title_of, unknown
 from explorer.sources.threads import without_heads
 from explorer.text.frontmatter import split_frontmatter
@@ -81,7 +81,7 @@ def write(state: ScriptState) -> Script:
 
 def write_report(content: str, mode: str = "overwrite") -> Step:
     """Return the turn that writes the report."""
-    return Step(calls=(Ask("write_file", {"filepath": REPORT, "content": content, "mode": mode}),))
+    return Step(calls=(writing(REPORT, content, mode),))
 
 
 def report_of(wish: Wish, texts: dict[str, str], gaps: Sequence[str] = (), *, from_files: bool = False) -> str:
