@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Hashable
 from typing import Any
 
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 
 LIVE = "text/event-stream"
 KEEP_ALIVE_S = 15.0
@@ -50,3 +50,8 @@ class KeptLists:
             while len(self._kept) > MAX_LISTS:
                 self._kept.popitem(last=False)
             return known[1]
+
+
+def looked(*, is_new: bool) -> Response:
+    """Answer a page without a stream, which asks whether there is something new."""
+    return Response(status_code=200 if is_new else 204)

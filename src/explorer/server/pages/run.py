@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
-from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from markupsafe import Markup
 
 from explorer.journal.listing import is_run
@@ -17,7 +17,7 @@ from explorer.run.report_document import document_of
 from explorer.schema.errors import NotFoundError
 from explorer.schema.events import JournalRecord
 from explorer.server.feeds import AGENT, CALL, FILES, HEAD, PLAN, REPORT_PART, TREE, Moment, RunFeed, SeenRun
-from explorer.server.live import KEEP_ALIVE_S, event, event_stream, replacing
+from explorer.server.live import KEEP_ALIVE_S, event, event_stream, looked, replacing
 from explorer.server.markdown import markdown_html, report_html
 from explorer.server.site import OfSite, WebSite
 from explorer.server.turns import turns_of
@@ -111,11 +111,16 @@ def report_of(feed: RunFeed) -> Markup:
 
 @router.get("/runs/{run_id}/live")
 async def follow_run(
-    run_id: str, site: OfSite, after: str = "", last_event_id: Annotated[str, Header()] = ""
-) -> StreamingResponse:
-    """Send what changes on the page of a run, each event with the number of the record that it shows."""
+    run_id: str, site: OfSite, after: str = "", last_event_id: Annotated[str, Header()] = "", *, look: bool = False
+) -> Response:
+    """Send what changes on the page of a run, each event with the number of the record that it shows.
+
+    A page that only looks is answered at once: 204 when nothing has changed, else 200.
+    """
     folder = await site.shown_folder(run_id)
     seen = Moment.of(last_event_id or after)
+    if look:
+        return looked(is_new=(await site.feeds.of(folder)).moment != seen)
 
     async def events() -> AsyncIterator[str]:
         nonlocal seen

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
-from fastapi.responses import HTMLResponse, StreamingResponse
+from fastapi.responses import HTMLResponse, Response
 
 from explorer.journal.listing import RunOverview
 from explorer.reports.earlier import search
 from explorer.schema.errors import ConfigError, ToolError
-from explorer.server.live import KEEP_ALIVE_S, LOOK_EVERY_S, event, event_stream, replacing
+from explorer.server.live import KEEP_ALIVE_S, LOOK_EVERY_S, event, event_stream, looked, replacing
 from explorer.server.site import OfSite, WebSite
 from explorer.server.views import STATUS_WORDS
 
@@ -66,15 +66,24 @@ async def show_runs(site: OfSite, q: str = "", status: str = "", show: int = MOS
 
 @router.get("/live")
 async def follow_runs(
-    site: OfSite, q: str = "", status: str = "", show: int = MOST, after: str = ""
-) -> StreamingResponse:
-    """Send the list of runs whenever it has changed; the id of an event is a digest of what it shows."""
+    site: OfSite, q: str = "", status: str = "", show: int = MOST, after: str = "", *, look: bool = False
+) -> Response:
+    """Send the list of runs whenever it has changed; the id of an event is a digest of what it shows.
+
+    A page that only looks is answered at once: 204 when nothing has changed, else 200.
+    """
+
+    async def shown() -> str:
+        lines: list[RunLine] = await site.lists.of((q, status, show), partial(lines_of, site, q, status, show))
+        return _list(site, lines, q, status, show)
+
+    if look:
+        return looked(is_new=_digest(await shown()) != after)
 
     async def events() -> AsyncIterator[str]:
         seen, silent_s = after, 0.0
         while not site.feeds.is_closing:
-            lines: list[RunLine] = await site.lists.of((q, status, show), partial(lines_of, site, q, status, show))
-            html = _list(site, lines, q, status, show)
+            html = await shown()
             silent_s += LOOK_EVERY_S
             if (now := _digest(html)) != seen:
                 seen, silent_s = now, 0.0

@@ -148,18 +148,35 @@
     all("button:disabled").forEach((button) => { button.disabled = false; });
   });
 
-  // A browser opens six connections to a server, for all its tabs: a hidden page gives its own back, unless its run is at work.
-  let live = one("#live"), connection = null, isCutOff = false;
-  const isNeeded = () => !document.hidden || ["", "running"].includes(one("#part-head")?.dataset.status) || Boolean(one("#part-call")?.dataset.call);
-  const keepLive = () => {
-    if (!live || isNeeded() === live.isConnected) return;
-    if (live.isConnected) {
-      live.remove();
-      connection?.reader?.cancel();
-      return;
-    }
+  // A browser opens six connections to a server, for all its tabs and windows. So hidden pages have no stream of events, and of the
+  // others four. A page without one looks now and then whether there is something new, and connects for as long as it takes to get it.
+  const STREAMS = 4, LOOK_MS = 2000, LOOK_HIDDEN_MS = 5000;
+  let live = one("#live"), connection = null, isCutOff = false, isCatchingUp = false, isSettling = false, release = null;
+  const isFollowed = () => !document.hidden || ["", "running"].includes(one("#part-head")?.dataset.status) || Boolean(one("#part-call")?.dataset.call);
+  const liveAddress = () => {
     const address = new URL(live.getAttribute("hx-sse:connect"), location);
     if (connection?.lastEventId) address.searchParams.set("after", connection.lastEventId);
+    return address;
+  };
+  // The locks are common to all pages of the server in this browser; where it has none to give, as without TLS, each page has its stream.
+  const takeLock = (number) => new Promise((taken) => {
+    navigator.locks.request(`explorer-stream-${number}`, { ifAvailable: true }, (lock) => {
+      taken(Boolean(lock));
+      return lock && new Promise((free) => { release = free; });
+    });
+  });
+  const takePlace = async () => {
+    if (!navigator.locks) release = () => {};
+    for (let number = 0; number < STREAMS && !release; number++) await takeLock(number);
+  };
+  const leavePlace = () => { release?.(); release = null; };
+  const disconnect = () => {
+    if (!live?.isConnected) return;
+    live.remove();
+    connection?.reader?.cancel();
+  };
+  const connect = () => {
+    const address = liveAddress();
     live = document.createElement("div");
     live.id = "live";
     live.setAttribute("hx-sse:connect", address.pathname + address.search);
@@ -167,7 +184,35 @@
     one("main").prepend(live);
     htmx.process(live);
   };
+  const keepLive = async () => {
+    if (!live || isSettling) return;
+    isSettling = true;
+    if (!document.hidden && !release) await takePlace();
+    if (document.hidden) leavePlace();
+    isSettling = false;
+    const isWanted = Boolean(release) || isCatchingUp;
+    if (isWanted && !live.isConnected) connect();
+    if (!isWanted) disconnect();
+  };
+  const look = async () => {
+    isCatchingUp = false;
+    await keepLive();
+    if (!live.isConnected && isFollowed()) {
+      const address = liveAddress();
+      address.searchParams.set("look", "true");
+      try {
+        const answer = await fetch(address);
+        isCatchingUp = answer.status === 200;
+        if (answer.ok && isCutOff) { isCutOff = false; tell(""); }
+        if (answer.status === 404) cutOff(IS_GONE);
+      } catch { cutOff(IS_AWAY); }
+      await keepLive();
+    }
+    setTimeout(look, document.hidden ? LOOK_HIDDEN_MS : LOOK_MS);
+  };
   document.addEventListener("visibilitychange", keepLive);
+  addEventListener("pagehide", leavePlace);
+  addEventListener("pageshow", (event) => { if (event.persisted) { disconnect(); keepLive(); } });
   document.addEventListener("htmx:sse:after:connection", (event) => {
     connection = event.detail.connection;
     if (isCutOff) tell("");
@@ -175,9 +220,8 @@
   });
   const cutOff = (words) => { isCutOff = true; tell(words); };
   const IS_AWAY = "The server does not answer. What you see is from before; this page continues by itself when the server is back.";
-  document.addEventListener("htmx:sse:error", (event) => {
-    cutOff(event.detail.status === 404 ? "What this page shows is not there any more: it was removed." : IS_AWAY);
-  });
+  const IS_GONE = "What this page shows is not there any more: it was removed.";
+  document.addEventListener("htmx:sse:error", (event) => { cutOff(event.detail.status === 404 ? IS_GONE : IS_AWAY); });
   // A first connection that fails is not tried again by htmx.
   document.addEventListener("htmx:error", (event) => {
     if (event.target !== live) return;
@@ -244,13 +288,17 @@
     asked = call;
     isFollowing = true;
     moveTyped();
+    isCatchingUp = false;
     keepLive();
   };
   document.addEventListener("htmx:sse:after:message", follow);
   document.addEventListener("submit", (event) => {
     if (event.target.matches(".ask") && window.Notification?.permission === "default") Notification.requestPermission();
   });
+  // Before htmx begins: it would connect a page that has no place.
+  live?.remove();
   follow();
+  if (live) setTimeout(look, LOOK_MS);
 
   // Playing the past: the slider moves on, and the page is that of the record.
   const slider = one("#at");
