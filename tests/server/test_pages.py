@@ -1,7 +1,9 @@
 """The pages of runs over real HTTP: ask, watch, steer, stop, ask further, fork, and the past."""
 
+import asyncio
 import hashlib
 import os
+import re
 import shutil
 import tomllib
 from pathlib import Path
@@ -14,7 +16,7 @@ from explorer.schema.events import RunStarted
 from explorer.server import app
 from explorer.server.pages.runs import MOST
 from made_runs import A, B, two_runs
-from server.site_stage import GatedClient, browsing, plain, status_of
+from server.site_stage import GatedClient, browsing, plain, status_of, until
 
 ROPES = "What do the ropes cost?"
 
@@ -215,7 +217,7 @@ def test_files_of_others_are_as_they_were_published() -> None:
     for name, facts in listed.items():
         assert hashlib.sha256((app.STATIC / name).read_bytes()).hexdigest() == facts["sha256"], name
         assert (app.STATIC / facts["licence"].split()[0]).exists()
-    assert {path.name for path in app.STATIC.glob("*.js")} == {*listed, "page.js"}
+    assert {path.name for path in app.STATIC.glob("*.js")} == {*listed, "page.js", "timeline.js"}
 
 
 async def test_the_first_page_is_small_and_asks_nobody_else(tmp_path: Path) -> None:
@@ -235,3 +237,46 @@ async def test_the_first_page_is_small_and_asks_nobody_else(tmp_path: Path) -> N
         assert set(files) >= {"/static/htmx.min.js", "/static/hx-sse.min.js", "/static/page.js", "/static/style.css"}
         assert total < 100_000
         assert "http" not in page.replace("http-equiv", "")
+
+
+def key_of(page: str) -> str:
+    """The key of the first form of a page."""
+    found = re.search(r'name="key" value="([^"]+)"', page)
+    assert found
+    return found[1]
+
+
+async def test_a_form_that_is_sent_again_orders_nothing_more(tmp_path: Path) -> None:
+    """Clicks of an impatient user lead to one run; other words, another page and a refused form are other orders."""
+    async with browsing(tmp_path, GatedClient()) as browser:
+        key = key_of(await browser.page("/"))
+        file = {"files": ("a.md", b"One")}
+        async with asyncio.TaskGroup() as group:
+            clicks = [group.create_task(browser.send("/runs", key=key, question="Why?", files=file)) for _ in range(3)]
+        (where,) = {click.result().headers["location"] for click in clicks}
+        run = where.removeprefix("/runs/")
+        assert len(list((tmp_path / "workspace").glob("[!.]*"))) == 1
+        other = {"files": ("a.md", b"Two")}
+        assert (await browser.send("/runs", key=key, question="Why?", files=other)).headers["location"] != where
+        await browser.send("/runs", 409, key=key, question="A third one?")
+        await browser.send(f"/runs/{run}/stop", how="now", key=key_of(await browser.page(where)))
+        await browser.until(run, "partial", "failed", "nothing_found", "unfinished")
+        assert (await browser.send("/runs", key=key, question="A third one?")).headers["location"] != where
+
+
+async def test_words_to_a_run_that_are_sent_again_arrive_once(tmp_path: Path) -> None:
+    """Its page has a new key after each message, so that the same words can be said twice; forks are made once."""
+    async with browsing(tmp_path, GatedClient()) as browser:
+        run = await browser.ask("Why?")
+        folder = tmp_path / "workspace" / run
+        # From then on the run takes no message before the model answers.
+        await until(lambda: any(record.event.type == "request_sent" for record in read_records(folder)))
+        key = key_of(await browser.page(f"/runs/{run}"))
+        for _ in range(2):
+            await browser.send(f"/runs/{run}/steer", key=key, message="Look again")
+        page = await browser.page(f"/runs/{run}")
+        assert page.count("queued: Look again") == 1
+        await browser.send(f"/runs/{run}/steer", key=key_of(page), message="Look again")
+        assert (await browser.page(f"/runs/{run}")).count("queued: Look again") == 2
+        forks = {(await browser.send(f"/runs/{run}/fork", key=key, at=2)).headers["location"] for _ in range(2)}
+        assert len(forks) == 1

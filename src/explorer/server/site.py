@@ -21,6 +21,7 @@ from explorer.server.fleet_status import AskFleet, CopyOf, DecideElsewhere, Flee
 from explorer.server.live import KeptLists
 from explorer.server.lookups import Lookups
 from explorer.server.overviews import Overviews, SearchedTexts
+from explorer.server.sent_forms import SentForms, new_key
 from explorer.text.sanitize import Redactor
 
 PACKAGE = "explorer.server"
@@ -43,6 +44,7 @@ def _environment(redactor: Redactor) -> Environment:
     filters = {"cost": cost, "counted": counted, "duration": duration, "line": one_line, "size": size, "tokens": tokens}
     filters |= {"short_time": short_time}
     made.filters.update(cast("Any", filters))
+    made.globals.update({"new_key": cast("Any", new_key)})
     return made
 
 
@@ -64,6 +66,7 @@ class WebSite:
     lookups: Lookups = field(default_factory=Lookups)
     lists: KeptLists = field(default_factory=KeptLists)
     texts: SearchedTexts = field(default_factory=SearchedTexts)
+    sent: SentForms = field(default_factory=SentForms)
 
     def __post_init__(self) -> None:
         """Load the templates."""

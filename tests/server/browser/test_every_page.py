@@ -22,7 +22,7 @@ from server.browser.browser_stage import (
 )
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
 pytestmark = pytest.mark.slow
 AXE = Path(__file__).with_name("axe.min.js")
@@ -138,3 +138,20 @@ def test_pages_are_read_without_scripts(gallery: SiteProcess, visitor: Visitor) 
         # The run may end between the look and the click; the page then says so, with this status.
         visitor.expected.append(r"409 \(Conflict\).*/stop\)")
         opened.get_by_role("button", name="Stop now").click()
+
+
+def test_clicks_without_scripts_start_one_run(offline_site: SiteProcess, visitor: Visitor) -> None:
+    """Where no script watches the form, the server knows that it was sent: each run costs money."""
+    opened = visitor.open(offline_site, java_script_enabled=False)
+
+    def send_twice(route: "Route") -> None:
+        route.fetch(max_redirects=0)
+        route.continue_()
+
+    opened.route("**/runs", send_twice)
+    opened.get_by_label("Question", exact=True).fill("What did the ropes cost?")
+    opened.get_by_role("button", name="Explore").click()
+    opened.wait_for_url(re.compile(r"/runs/[^/]+$"))
+    opened.goto("/")
+    expect(opened.locator("#part-runs tbody tr")).to_have_count(1)
+    assert len(offline_site.runs) == 1

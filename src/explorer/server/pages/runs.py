@@ -65,7 +65,7 @@ async def show_runs(site: OfSite, q: str = "", status: str = "", show: int = MOS
 
 
 @router.get("/live")
-async def follow_runs(
+async def follow_runs(  # noqa: PLR0913 - the parameters of an address
     site: OfSite, q: str = "", status: str = "", show: int = MOST, after: str = "", *, look: bool = False
 ) -> Response:
     """Send the list of runs whenever it has changed; the id of an event is a digest of what it shows.
