@@ -104,7 +104,18 @@ async def _show_error(request: Request, error: Exception) -> Response:
     assert isinstance(site, WebSite)
     if request.url.path.startswith(API):
         return JSONResponse({"error": site.clean(described(known))}, status)
-    return site.page("error.html", code=status, error=known)
+    return site.page("error.html", code=status, error=known, run=await _run_of(request, site))
+
+
+async def _run_of(request: Request, site: WebSite) -> str:
+    """Return the id of the run that a request is about; empty where there is none, or its own page was asked for."""
+    run = str(request.path_params.get("run_id", ""))
+    if not run or request.url.path == f"/runs/{run}":
+        return ""
+    try:
+        return (await site.shown_folder(run)).name
+    except ExplorerError:
+        return ""
 
 
 def _explained(error: Exception) -> tuple[int, ExplorerError]:

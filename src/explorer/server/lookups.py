@@ -56,7 +56,7 @@ class Lookups:
         """
         text = await asyncio.to_thread(report_text, folder)
         if not text.strip():
-            raise NotFoundError(f"run {folder.name} has no report yet", hint="its page shows how far it is")
+            raise NotFoundError(f"run {folder.name} has no report yet", hint="its page says why, and what to do")
         known = self._known.get(folder)
         if known is None or known[0] != text:
             document = document_of(text, folder)

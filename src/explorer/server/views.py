@@ -15,6 +15,13 @@ MAX_DEPTH = 6
 NO_TALLY = AgentTally()
 ENDED = frozenset({"complete", "partial", "nothing_found", "sources_unavailable", "failed"})
 RESUMABLE = ENDED | {UNFINISHED}
+AT_WORK = frozenset({"", RUNNING})
+"""Statuses of runs on which a process works, or begins to."""
+HEADING_CHARS = 300
+IS_CUT_OFF = (
+    "No process works on it: it was stopped, or its process ended. All that is on record is kept; resume it, and it"
+    " continues where it was."
+)
 STATUS_WORDS: Mapping[str, str] = {
     "": "starting",
     RUNNING: "running",
@@ -76,6 +83,10 @@ class RunHead:
     words: str
     """The status for people."""
     reason: str
+    advice: str
+    """What the status means, and what to do; empty where the status says it."""
+    whole_question: str
+    """The question as it was asked; empty where the heading shows all of it."""
     answer: str
     meters: tuple[UsageMeter, ...]
     outages: tuple[str, ...]
@@ -121,10 +132,12 @@ def _head(run: SeenRun, status: str, waiting: tuple[str, ...], holder: int | Non
         status=status,
         words=STATUS_WORDS.get(status, status),
         reason=one_line(view.reason),
+        advice=IS_CUT_OFF if status == UNFINISHED else "",
+        whole_question=view.question if len(one_line(view.question)) > HEADING_CHARS else "",
         answer=view.answer,
         meters=tuple(_meters(view)),
         outages=tuple(outage_words(one) for one in view.outages.values()),
-        facts=tuple(_facts(view)),
+        facts=tuple(_facts(view, is_at_work=status in AT_WORK)),
         since="",
         orders=tuple(f"{order.kind} applied at record {order.seq}: {one_line(order.text)}" for order in view.orders),
         waiting=tuple(map(one_line, waiting)),
@@ -133,8 +146,8 @@ def _head(run: SeenRun, status: str, waiting: tuple[str, ...], holder: int | Non
     )
 
 
-def _facts(view: RunView) -> Iterator[str]:
-    working = sum(agent.status == WORKING and not agent.is_queued for agent in view.agents.values())
+def _facts(view: RunView, *, is_at_work: bool) -> Iterator[str]:
+    working = is_at_work and sum(agent.status == WORKING and not agent.is_queued for agent in view.agents.values())
     yield counted(len(view.agents), "agent") + (f", {working} at work" if working else "")
     yield counted(len(view.sources), "source")
     yield counted(len(view.files), "file")
@@ -179,6 +192,13 @@ def tree_of(run: SeenRun, now: datetime | None = None) -> list[AgentRow]:
                 yield from below(agent.id, level + 1)
 
     return list(below("", 1))
+
+
+def idle_row(row: AgentRow, status: str) -> AgentRow:
+    """Return the line of an agent of a run with this status: where no process works on the run, it does not work."""
+    if status in AT_WORK or not row.is_working:
+        return row
+    return replace(row, status="waiting" if status == WAITING else "cut off", doing="")
 
 
 def level_of(run: SeenRun, agent: AgentView) -> int:

@@ -36,6 +36,7 @@ def test_a_page_survives_the_death_of_its_server(team_site: SiteProcess, model: 
     team_site.kill()
     team_site.begin()
     expect(status(page)).to_have_text("unfinished")
+    expect(agent(page, "orchestrator").locator(".status").first).to_have_text("cut off")
     assert page.evaluate(IS_REMEMBERED)
     model.let_go()
     page.get_by_role("button", name="Resume").click()

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from markupsafe import Markup
 
-from explorer.journal.listing import is_run
+from explorer.journal.listing import DAMAGED, is_run
 from explorer.observe.formatting import one_line
 from explorer.run.fork import rebuilt_files
 from explorer.run.report_document import document_of
@@ -21,7 +21,7 @@ from explorer.server.live import KEEP_ALIVE_S, event, event_stream, looked, repl
 from explorer.server.markdown import markdown_html, report_html
 from explorer.server.site import OfSite, WebSite
 from explorer.server.turns import turns_of
-from explorer.server.views import ENDED, asked_of, head_of, head_then, level_of, row_of, tree_of
+from explorer.server.views import ENDED, asked_of, head_of, head_then, idle_row, level_of, row_of, tree_of
 from explorer.text.rendering import without_marks
 from explorer.workspace.access import REPORT
 from explorer.workspace.workspace import report_text
@@ -29,6 +29,11 @@ from explorer.workspace.workspace import report_text
 AT_MOST_EVERY_S = 0.12
 """The shortest time between two events of a page."""
 MAX_FILES = 400
+NO_REPORT = (
+    "The run ended without one. What it found is in its files and in the turns of its agents; ask further, and it"
+    " continues."
+)
+NO_REPORT_THEN = "It is not written yet."
 router = APIRouter(include_in_schema=False)
 
 
@@ -47,14 +52,17 @@ async def show_run(run_id: str, site: OfSite, at: Annotated[int | None, Query(ge
 
 def values_now(site: WebSite, feed: RunFeed) -> dict[str, Any]:
     """Return all that the page of a run shows now."""
-    return _values(feed, feed.run) | {
-        "head": head_of(feed),
-        "report": report_of(feed),
-        "is_own": site.runs.owns(feed.folder.name),
-        "damage": feed.damage,
-        "problem": problem_of(site, feed),
-        "asked": asked_of(feed.asked),
-    }
+    return (
+        _values(feed, feed.run)
+        | shown_report(feed)
+        | {
+            "head": head_of(feed),
+            "is_own": site.runs.owns(feed.folder.name),
+            "damage": feed.damage,
+            "problem": problem_of(site, feed),
+            "asked": asked_of(feed.asked),
+        }
+    )
 
 
 async def values_then(feed: RunFeed, records: Sequence[JournalRecord]) -> dict[str, Any]:
@@ -70,10 +78,12 @@ async def values_then(feed: RunFeed, records: Sequence[JournalRecord]) -> dict[s
 
 def _values_then(feed: RunFeed, run: SeenRun, records: Sequence[JournalRecord]) -> dict[str, Any]:
     text = rebuilt_files(records).get(REPORT, "")
-    head = head_then(run, run.view.status)
+    head = head_then(run, feed.status if run is feed.run else run.view.status)
     return _values(feed, run) | {
         "head": head,
         "report": markdown_html(text) if text else Markup(),
+        "language": "",
+        "no_report": NO_REPORT_THEN,
         "is_own": False,
         "damage": None,
         "problem": "",
@@ -86,7 +96,7 @@ def _values(feed: RunFeed, run: SeenRun) -> dict[str, Any]:
     files = list(run.view.files.values())
     return {
         "run_id": feed.folder.name,
-        "rows": tree_of(run, clock_of(feed, run)),
+        "rows": [idle_row(row, feed.status) if run is feed.run else row for row in tree_of(run, clock_of(feed, run))],
         "plan": plan.model_dump(mode="json") if plan is not None else None,
         "files": files[:-MAX_FILES:-1],
         "files_left_out": max(0, len(files) - MAX_FILES),
@@ -103,10 +113,24 @@ def clock_of(feed: RunFeed, run: SeenRun) -> datetime | None:
     return datetime.now(UTC) if feed.holder is not None and run is feed.run else run.view.last
 
 
-def report_of(feed: RunFeed) -> Markup:
-    """Return the report of a run as far as it is written; empty before that."""
+def shown_report(feed: RunFeed) -> dict[str, Any]:
+    """Return the report of a run as far as it is written, its language, and why there is none."""
     text = report_text(feed.folder)
-    return report_html(document_of(text, feed.folder), feed.folder.name) if text.strip() else Markup()
+    if not text.strip():
+        return {"report": Markup(), "language": "", "no_report": why_no_report(feed)}
+    document = document_of(text, feed.folder)
+    return {"report": report_html(document, feed.folder.name), "language": document.language, "no_report": ""}
+
+
+def why_no_report(feed: RunFeed) -> str:
+    """Return why a run has no report now, and what to do."""
+    if feed.status == DAMAGED:
+        return "There is none up to the damage."
+    if feed.status not in ENDED:
+        return NO_REPORT_THEN
+    if REPORT in feed.run.view.files:
+        return f"{REPORT} was removed from the run's folder. A fork of the run has it as the agents wrote it."
+    return NO_REPORT
 
 
 @router.get("/runs/{run_id}/live")
@@ -143,9 +167,9 @@ def _changes(site: WebSite, feed: RunFeed, seen: Moment) -> tuple[Moment, str]:
 
     Both at once: a later moment than that of the parts would miss something, an earlier one would send it again.
     """
-    # A plan can be decided once the process has let go of the run, which no record says.
-    plan = [PLAN] if seen.status != feed.moment.status else []
-    parts = list(dict.fromkeys([HEAD, CALL, *plan, *feed.run.since(seen.seq)]))
+    # A plan can be decided, and no agent works, once the process has let go of the run, which no record says.
+    idle = [PLAN, TREE, REPORT_PART] if seen.status != feed.moment.status else []
+    parts = list(dict.fromkeys([HEAD, CALL, *idle, *feed.run.since(seen.seq)]))
     return feed.moment, "".join(_partial(site, feed, part) for part in parts)
 
 
@@ -161,7 +185,7 @@ def _written(site: WebSite, feed: RunFeed, part: str) -> str:
         agent = feed.run.view.agents.get(part.removeprefix(AGENT))
         if agent is None:
             return ""
-        row = row_of(feed.run, agent, datetime.now(UTC), level_of(feed.run, agent))
+        row = idle_row(row_of(feed.run, agent, datetime.now(UTC), level_of(feed.run, agent)), feed.status)
         return replacing(row.key, site.part("parts/agent.html", {"row": row, "run_id": feed.folder.name, "at": None}))
     make = {HEAD: _head, CALL: _call, PLAN: _plan, TREE: _tree, FILES: _files, REPORT_PART: _report}[part]
     return replacing(f"part-{part}", make(site, feed))
@@ -190,7 +214,7 @@ def _files(site: WebSite, feed: RunFeed) -> str:
 
 
 def _report(site: WebSite, feed: RunFeed) -> str:
-    values = {"report": report_of(feed), "is_ended": feed.status in ENDED, "run_id": feed.folder.name}
+    values = shown_report(feed) | {"is_ended": feed.status in ENDED, "run_id": feed.folder.name}
     return site.part("parts/report.html", values)
 
 
