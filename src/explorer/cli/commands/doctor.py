@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from cyclopts import Parameter
 
 from explorer.agents.roles import PromptLoader
+from explorer.cli.commands.fleet_check import check_fleet
 from explorer.cli.commands.mcp_look import check_servers
 from explorer.cli.commands.probes import CheckResult, probe_services
 from explorer.cli.commands.run_check import check_run
@@ -62,8 +63,8 @@ def doctor(
     """Check this machine, the keys and the services, or one run; each problem comes with its fix.
 
     Ends with 0 unless something fails. Keys are never shown. Without `--probe` nothing is sent to a model, and nothing
-    takes longer than a few seconds; MCP servers are started or asked, and have ten. A run is only looked at: journal,
-    sources, files, report, and who works on it.
+    takes longer than a few seconds; MCP servers, which are started or asked, and a fleet's database have ten. A run is
+    only looked at: journal, sources, files, report, and who works on it.
 
     Example: `explorer doctor latest`
     """
@@ -91,6 +92,7 @@ def doctor(
         *check_folder(configuration),
         *check_extensions(installed_extensions()),
         *check_servers(configuration.settings),
+        *check_fleet(configuration.settings),
         *probe_services(configuration),
         *check_profiles(configuration.settings),
     ]
