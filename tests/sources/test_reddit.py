@@ -208,6 +208,14 @@ async def test_a_broken_archive(answer: Answer) -> None:
                 await archive.thread(P1, CommentRange())
 
 
+async def test_a_broken_answer_about_one_comment() -> None:
+    """What the archive says of the comment asked for may be broken, too: the route is closed, and the run goes on."""
+    with serving(archive_routes(ARCHIVED) | {"/api/comments/ids": Answer(b"oops")}) as site:
+        async with open_plain_web() as web:
+            with pytest.raises(RouteClosedError, match="cannot be read"):
+                await ArcticShift(web, site.url, lambda: NOW).thread(PostName("p1", "a2"), CommentRange())
+
+
 async def test_what_the_archive_cannot() -> None:
     """It searches one subreddit at a time, has not every post, and says when it has none."""
     with serving(archive_routes(ARCHIVED)) as site:

@@ -16,7 +16,7 @@
 A bug is none of these: it is raised to the top, with its traceback.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import LiteralString, Self, TypeVar
@@ -24,6 +24,7 @@ from typing import LiteralString, Self, TypeVar
 from explorer.text.rendering import ModelText, Value, fenced, own, without_marks
 
 Kind = TypeVar("Kind", bound=BaseException)
+T = TypeVar("T")
 NO_DATA: Mapping[str, object] = MappingProxyType({})
 
 
@@ -201,6 +202,14 @@ class RefusedCallError(ToolError):
 
 class NoSuchThingError(ToolError):
     """The service answered that it has no such thing; asking again brings the same."""
+
+
+async def or_error(answer: Awaitable[T]) -> T | ToolError:
+    """Return an answer, or the error instead of it, for callers that look at several."""
+    try:
+        return await answer
+    except ToolError as error:
+        return error
 
 
 def first_of(errors: BaseExceptionGroup[BaseException], kind: type[Kind]) -> Kind | None:

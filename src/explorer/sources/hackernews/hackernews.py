@@ -11,7 +11,7 @@ from datetime import date, datetime, tzinfo
 from urllib.parse import parse_qs, quote, urlsplit
 
 from explorer.documents.parsing.parser import DocumentParser
-from explorer.schema.errors import NoSuchThingError, ToolError
+from explorer.schema.errors import NoSuchThingError, ToolError, or_error
 from explorer.schema.tool import SourceDraft
 from explorer.sources.hackernews.items import ITEM_URL, AlgoliaUser, HnUser, SearchHit, Story
 from explorer.sources.hackernews.services import (
@@ -136,15 +136,12 @@ class HackerNews:
         """
         gate = asyncio.Semaphore(DAYS_AT_ONCE)
 
-        async def one(day: date) -> DayOfStories | ToolError:
+        async def one(day: date) -> DayOfStories:
             async with gate:
-                try:
-                    return await day_of_stories(self._services, kind, day, zone, limit)
-                except ToolError as error:
-                    return error
+                return await day_of_stories(self._services, kind, day, zone, limit)
 
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(day)) for day in days]
+            tasks = [group.create_task(or_error(one(day))) for day in days]
         found = [task.result() for task in tasks]
         if failures := [answer for answer in found if isinstance(answer, ToolError)]:
             raise failures[0]

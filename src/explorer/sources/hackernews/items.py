@@ -10,7 +10,7 @@ from pydantic import BeforeValidator
 from explorer.documents.parsing.kinds import COMMENTS
 from explorer.documents.parsing.parser import DocumentParser, texts_of
 from explorer.sources.http.wire import Ids, Seconds, WireModel, listed
-from explorer.sources.threads import DEAD, DELETED, Comment, Submission
+from explorer.sources.threads import DEAD, DELETED, Comment, Submission, number
 
 IS_HTML = "HTML"
 Html = Annotated[str | None, IS_HTML]
@@ -158,7 +158,7 @@ class AlgoliaItem(WireModel):
 
     def story(self) -> Story:
         """Return the node as a story; the answer does not have the number of comments."""
-        options = [f"{o.text or ''} ({_number(o.points)} points)" for o in self.options]
+        options = [f"{o.text or ''} ({number(o.points)} points)" for o in self.options]
         return Story(
             id=self.id,
             title=html.unescape(self.title or "").strip() or "(no title)",
@@ -230,10 +230,6 @@ class AlgoliaAnswer(WireModel):
 
     hits: Annotated[tuple[AlgoliaHit, ...], BeforeValidator(listed)] = ()
     nbHits: int | None = None  # noqa: N815 - the vendor's name
-
-
-def _number(value: int | None) -> str:
-    return "?" if value is None else str(value)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from explorer.documents.parsing.kinds import COMMENTS
 from explorer.documents.parsing.parser import DocumentParser
-from explorer.schema.errors import NoSuchThingError, RefusedCallError, ToolError
+from explorer.schema.errors import NoSuchThingError, RefusedCallError, ToolError, or_error
 from explorer.sources.date_ranges import day_window
 from explorer.sources.hackernews.items import (
     STORY_TYPES,
@@ -93,12 +93,13 @@ class HnServices:
         fetched = await self._fetch(SEARCH, f"{self._search_url}/{path}")
         return (await in_plain_text(self._parser, [parse(kind, fetched.body, SEARCH)]))[0]
 
-    async def item_or_failure(self, item_id: int) -> FirebaseItem | ToolError | None:
-        """Return an item, None for an unknown one, or the reason why it is missing."""
-        try:
-            return (await self.items([item_id])).get(item_id)
-        except ToolError as error:
-            return error
+    async def item(self, item_id: int) -> FirebaseItem | None:
+        """Return an item; None for an unknown one.
+
+        Raises:
+            ToolError: There is no answer, or it is not what was expected.
+        """
+        return (await self.items([item_id])).get(item_id)
 
     async def items(self, ids: Sequence[int]) -> dict[int, FirebaseItem]:
         """Return items by id in the requested order, without those that are null or missing.
@@ -107,7 +108,7 @@ class HnServices:
             ToolError: None answers.
         """
         async with asyncio.TaskGroup() as group:
-            tasks = {one: group.create_task(self._item(one)) for one in ids}
+            tasks = {one: group.create_task(or_error(self._firebase(ITEM, f"item/{one}"))) for one in ids}
         answers = {one: task.result() for one, task in tasks.items()}
         failures = [answer for answer in answers.values() if isinstance(answer, ToolError)]
         if failures and len(failures) == len(answers):
@@ -115,18 +116,13 @@ class HnServices:
         found = {one: answer for one, answer in answers.items() if isinstance(answer, FirebaseItem)}
         return dict(zip(found, await in_plain_text(self._parser, list(found.values())), strict=True))
 
-    async def tree_or_failure(self, item_id: int) -> AlgoliaItem | ToolError:
-        """Return a whole tree, or the reason why it is missing."""
-        try:
-            return await self.algolia(AlgoliaItem, f"items/{item_id}")
-        except ToolError as error:
-            return error
+    async def tree(self, item_id: int) -> AlgoliaItem:
+        """Return a whole tree.
 
-    async def _item(self, item_id: int) -> FirebaseItem | ToolError | None:
-        try:
-            return await self._firebase(ITEM, f"item/{item_id}")
-        except ToolError as error:
-            return error
+        Raises:
+            ToolError: There is none, or it is not what was expected.
+        """
+        return await self.algolia(AlgoliaItem, f"items/{item_id}")
 
     async def _firebase(self, kind: TypeAdapter[T], path: str) -> T:
         """Return an answer of Firebase with its HTML as it is; `path` has no ending."""
@@ -349,8 +345,8 @@ class HnThreads:
 
     async def _found(self, item_id: int) -> _Found:
         async with asyncio.TaskGroup() as group:
-            item = group.create_task(self._services.item_or_failure(item_id))
-            tree = group.create_task(self._services.tree_or_failure(item_id))
+            item = group.create_task(or_error(self._services.item(item_id)))
+            tree = group.create_task(or_error(self._services.tree(item_id)))
         return _Found(item.result(), tree.result())
 
     async def _comments(self, found: _Found, part: CommentRange) -> tuple[CommentPage, int]:
@@ -385,9 +381,9 @@ class HnThreads:
         for _ in range(MAX_LEVELS):
             if above is None:
                 break
-            item = await self._services.item_or_failure(above)
+            item = await or_error(self._services.item(above))
             if not isinstance(item, FirebaseItem):
-                tree = await self._services.tree_or_failure(above)
+                tree = await or_error(self._services.tree(above))
                 return tree.story() if isinstance(tree, AlgoliaItem) else Story(above, "(story unknown)")
             if item.type in STORY_TYPES:
                 return item.story()

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from explorer.documents.parsing.document import FeedEntry
 from explorer.documents.parsing.kinds import ENTRIES
 from explorer.documents.parsing.parser import DocumentParser
-from explorer.schema.errors import ToolError
+from explorer.schema.errors import ToolError, or_error
 from explorer.sources.http.fetched import Fetched, FetchLimits
 from explorer.sources.page import Fetcher
 from explorer.sources.reddit.items import SITE, Forest, Post, Thing, post_of, posts_in, things_in
@@ -107,9 +107,9 @@ class ArcticShift:
         if name.comment:
             parameters["parent_id"] = f"t1_{name.comment}"
         async with asyncio.TaskGroup() as group:
-            first = group.create_task(self._post_or_failure(name.post))
-            below = group.create_task(self._things_or_failure("comments/tree", parameters))
-            above = group.create_task(self._root_or_failure(name.comment))
+            first = group.create_task(or_error(self._post_of(name.post)))
+            below = group.create_task(or_error(self._things("comments/tree", parameters)))
+            above = group.create_task(or_error(self._root(name.comment)))
         post, things, root = first.result(), below.result(), above.result()
         for failure in (post, things, root):
             if isinstance(failure, ToolError):
@@ -154,31 +154,27 @@ class ArcticShift:
             raise RouteClosedError.of("it sent something that cannot be read")
         return things
 
-    async def _post_or_failure(self, post_id: str) -> Post | ToolError:
-        try:
-            found = await self._posts("posts/ids", {"ids": post_id})
-        except RouteClosedError as error:
-            return error
-        return self._post(found[0]) if found else RouteClosedError.of("it has no post {post_id}", post_id=post_id)
+    async def _post_of(self, post_id: str) -> Post:
+        found = await self._posts("posts/ids", {"ids": post_id})
+        if not found:
+            raise RouteClosedError.of("it has no post {post_id}", post_id=post_id)
+        return self._post(found[0])
 
-    async def _root_or_failure(self, comment_id: str) -> Comment | ToolError | None:
-        """Return the requested comment, or the reason why it is missing."""
+    async def _root(self, comment_id: str) -> Comment | None:
+        """Return the requested comment; None where a whole post is requested."""
         if not comment_id:
             return None
-        try:
-            body = await self._body("comments/ids", {"ids": comment_id})
-        except RouteClosedError as error:
-            return error
+        body = await self._body("comments/ids", {"ids": comment_id})
         forest = Forest(is_escaped=True)
         read = read_answer(posts_in, body) or []
         forest.add([self._settled(thing.model_copy(update={"kind": "t1"})) for thing in read])
-        return forest.comment(comment_id) or RedditRefusedError.of("the archive has no such comment under the post")
+        root = forest.comment(comment_id)
+        if root is None:
+            raise RedditRefusedError.of("the archive has no such comment under the post")
+        return root
 
-    async def _things_or_failure(self, path: str, parameters: Mapping[str, str | int]) -> list[Thing] | ToolError:
-        try:
-            return read_answer(things_in, await self._body(path, parameters))
-        except RouteClosedError as error:
-            return error
+    async def _things(self, path: str, parameters: Mapping[str, str | int]) -> list[Thing]:
+        return read_answer(things_in, await self._body(path, parameters))
 
     def _post(self, thing: Thing) -> Post:
         """Return a post; its numbers are unknown while the archive has only the first ones."""
