@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from explorer.schema.errors import RefusedCallError, ToolError
-from explorer.schema.network import without_secrets
+from explorer.schema.network import ip_address_of, without_secrets
 from explorer.text.rendering import own
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -103,9 +103,8 @@ def refusal(address: str) -> str:
 
     Only the canonical form is accepted: what `ipaddress` does not read is refused.
     """
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
+    parsed = ip_address_of(address)
+    if parsed is None:
         return "not an address"
     if isinstance(parsed, ipaddress.IPv4Address):
         return _refusal_v4(parsed)
@@ -165,7 +164,7 @@ class Guard:
             NoSuchSiteError: The name does not exist.
             OSError: The name could not be looked up just now.
         """
-        found = [host] if _is_address(host) else await self._looked_up(host, port)
+        found = [host] if ip_address_of(host) is not None else await self._looked_up(host, port)
         if not self.is_allowed_host(host):
             for address in found:
                 if reason := refusal(address):
@@ -223,7 +222,7 @@ def _parsed(text: str) -> httpx2.URL:
 
 
 def _host_problem(host: str) -> str:
-    if _is_address(host):
+    if ip_address_of(host) is not None:
         reason = refusal(host)
         return f"its address is not a public one ({reason})" if reason else ""
     if NUMBERS_ONLY.match(host):
@@ -239,14 +238,6 @@ def _port_problem(port: int | None) -> str:
     if port is None or port in WEB_PORTS_BELOW_1024:
         return ""
     return f"port {port} is not a web server's" if port < FIRST_FREE_PORT or port in DATABASE_PORTS else ""
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _unknown(host: str) -> NoSuchSiteError:

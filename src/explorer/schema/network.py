@@ -134,7 +134,7 @@ def is_this_machine(host: str) -> bool:
     name = host.strip("[]").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return True
-    address = _address(name)
+    address = ip_address_of(name)
     return address is not None and address.is_loopback
 
 
@@ -165,7 +165,7 @@ def _login_of(proxy: Proxy) -> tuple[str, str] | None:
 
 def _is_listed(host: str, port: int, entries: Iterable[str]) -> bool:
     """Return whether NO_PROXY names a host: as itself, a domain above it, its address, or a network around that."""
-    host, address = host.lower(), _address(host)
+    host, address = host.lower(), ip_address_of(host)
     for entry in entries:
         if entry == "*" or (address is not None and _is_within(address, entry)):
             return True
@@ -178,7 +178,8 @@ def _is_listed(host: str, port: int, entries: Iterable[str]) -> bool:
     return False
 
 
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def ip_address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the IP address that a host is; None for a name, and for any spelling but the canonical one."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:

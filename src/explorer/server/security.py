@@ -6,7 +6,6 @@ of the server. On other addresses than the machine's own, a token is needed, too
 """
 
 import hmac
-import ipaddress
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from explorer.schema.network import ip_address_of
 
 COOKIE = "explorer_token"
 """The beginning of the cookie's name; the port follows, since browsers send a cookie to all ports of a host."""
@@ -76,7 +77,7 @@ class ServerAccess:
         host = _host_in(header)
         if self.is_local:
             return host in LOCAL_NAMES or _is_loopback(host)
-        return host == self.host.lower() or host in LOCAL_NAMES or _is_address(host)
+        return host == self.host.lower() or host in LOCAL_NAMES or ip_address_of(host) is not None
 
     def admits(self, token: str) -> bool:
         """Return whether a token is the server's."""
@@ -255,13 +256,6 @@ def _host_in(header: str) -> str:
         return ""
 
 
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_loopback(host: str) -> bool:
-    return _is_address(host) and ipaddress.ip_address(host).is_loopback
+    address = ip_address_of(host)
+    return address is not None and address.is_loopback

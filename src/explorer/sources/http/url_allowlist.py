@@ -14,7 +14,6 @@ domain, too: a stranger may have a name there for each letter.
 
 import asyncio
 import html
-import ipaddress
 import json
 import math
 import re
@@ -37,6 +36,7 @@ from explorer.schema.events import (
     ToolFinished,
     TurnTaken,
 )
+from explorer.schema.network import ip_address_of
 from explorer.sources.http.well_known import NAMED
 from explorer.text.rendering import own, without_marks
 from explorer.text.sanitize import visible
@@ -74,18 +74,10 @@ def registrable_domain(host: str) -> str:
     Of the Public Suffix List only the registries' part counts, not the part with services that lend out names.
     """
     name = host.partition(":")[0].strip(".").lower() if host.count(":") <= 1 else host
-    if _is_address(name):
+    if ip_address_of(name.strip("[]")) is not None:
         return name
     found = get_fld(f"https://{name}", fail_silently=True, search_private=False) if name.isascii() else None
     return found if isinstance(found, str) else ".".join(name.split(".")[-2:])
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name.strip("[]"))
-    except ValueError:
-        return False
-    return True
 
 
 class LinkBudget:
