@@ -1,11 +1,12 @@
 """A part of a long text, as tools show it: how each of them says where it ends, and how to read on."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from explorer.schema.errors import RefusedCallError
 from explorer.schema.messages import JsonObject
 from explorer.schema.tool import SourceDraft
-from explorer.text.rendering import ModelText, block, own
+from explorer.text.rendering import ModelText, block, code, codes, inline, own, render
 from explorer.text.sanitize import single_line
 
 TITLE_CHARS = 300
@@ -48,6 +49,33 @@ def part_at(text: str, offset: int, chars: int, name: str) -> TextPart:
         words = "offset={offset} is past the end: {name} has {count} characters."
         raise RefusedCallError.of(words, offset=offset, name=name, count=len(text))
     return TextPart(text, offset, min(offset + chars, len(text)))
+
+
+def lines_of(
+    source_id: str, draft: SourceDraft, part: TextPart, more: Iterable[ModelText], *notes: ModelText
+) -> ModelText:
+    """Return a part of a text as a model reads it, below what is known of the text.
+
+    Args:
+        source_id: The id of its source.
+        draft: The source.
+        part: The part.
+        more: What else is known, for the line with author, date and address.
+        notes: Lines before the text.
+    """
+    theirs = [
+        f"by {single_line(draft.author, TITLE_CHARS)}" if draft.author else "",
+        f"published {single_line(draft.published, TITLE_CHARS)}" if draft.published else "",
+        draft.url,
+    ]
+    return render(
+        own("[{id}] {title}", id=code(source_id), title=inline(draft.title, TITLE_CHARS)),
+        render(inline(" | ".join(fact for fact in theirs if fact)), *more, between=" | "),
+        part.place,
+        own("flags: {flags}", flags=codes(draft.flags)) if draft.flags else own(""),
+        *notes,
+        part.content,
+    )
 
 
 def facts_of(draft: SourceDraft) -> JsonObject:

@@ -10,10 +10,10 @@ from pydantic import Field
 
 from explorer.documents.corpus.passages import page_at
 from explorer.schema.messages import JsonObject
-from explorer.schema.text_part import TITLE_CHARS, URL_CHARS, TextPart, facts_of, part_at
+from explorer.schema.text_part import TITLE_CHARS, URL_CHARS, TextPart, facts_of, lines_of, part_at
 from explorer.schema.tool import LISTED_KEY, Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
 from explorer.sources.connections import SourceConnections
-from explorer.text.rendering import ModelText, block, code, codes, inline, own, render
+from explorer.text.rendering import ModelText, block, code, inline, own, render
 from explorer.text.sanitize import single_line
 
 if TYPE_CHECKING:  # the index is slow to import, and few runs have a folder
@@ -156,10 +156,13 @@ class ReadDocumentTool(_CorpusTool[ReadDocumentArguments]):
 
     async def execute(self, arguments: ReadDocumentArguments, context: ToolContext) -> ToolResult:
         """Return one part of the document."""
+        from explorer.documents.corpus.search import modified_date  # noqa: PLC0415 - slow to import
+
         document = await self._corpus.read(arguments.path)
         part, draft = part_at(document.text, arguments.offset, PAGE_CHARS, document.path), _draft(document)
         (source,) = await context.store([draft])
-        content = _document_lines(source.id, document, part)
+        known = (own("modified {date}", date=code(modified_date(document))), _pages(document, part))
+        content = lines_of(source.id, draft, part, known)
         return ToolResult(success=True, content=content, metadata=facts_of(draft) | part.facts)
 
 
@@ -185,28 +188,6 @@ def _entry(number: int, source_id: str, hit: "CorpusHit") -> str:
         f"{number}. [{source_id}] {single_line(hit.title, TITLE_CHARS)} ({hit.modified})\n"
         f"   {' | '.join(fact for fact in facts if fact)}\n"
         f"   {single_line(hit.snippet, SNIPPET_CHARS)}"
-    )
-
-
-def _document_lines(source_id: str, document: "StoredDocument", part: TextPart) -> ModelText:
-    from explorer.documents.corpus.search import modified_date  # noqa: PLC0415 - slow to import
-
-    theirs = [
-        f"by {single_line(document.author, TITLE_CHARS)}" if document.author else "",
-        f"published {single_line(document.published, TITLE_CHARS)}" if document.published else "",
-        f"file:{document.path}",
-    ]
-    return render(
-        own("[{id}] {title}", id=code(source_id), title=inline(document.title, TITLE_CHARS)),
-        render(
-            inline(" | ".join(fact for fact in theirs if fact)),
-            own("modified {date}", date=code(modified_date(document))),
-            _pages(document, part),
-            between=" | ",
-        ),
-        part.place,
-        own("flags: {flags}", flags=codes(document.flags)) if document.flags else own(""),
-        part.content,
     )
 
 

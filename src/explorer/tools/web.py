@@ -11,7 +11,7 @@ from pydantic import Field, create_model
 from explorer.documents.corpus.passages import Stretch, fitting_stretches
 from explorer.schema.events import Source
 from explorer.schema.messages import JsonObject
-from explorer.schema.text_part import TITLE_CHARS, URL_CHARS, TextPart, facts_of, part_at
+from explorer.schema.text_part import TITLE_CHARS, URL_CHARS, facts_of, lines_of, part_at
 from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
 from explorer.sources.connections import CheckAddress, SourceConnections, as_asked
 from explorer.sources.date_ranges import since_time
@@ -19,7 +19,7 @@ from explorer.sources.page import STALE, WebPage, is_stale
 from explorer.sources.pages import PageReader
 from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, WebSearch
 from explorer.sources.site_search import SearchableSite
-from explorer.text.rendering import ModelText, block, code, codes, inline, own, render
+from explorer.text.rendering import ModelText, block, code, inline, own, render
 from explorer.text.sanitize import single_line, visible
 from explorer.text.urls import host_of
 
@@ -82,7 +82,10 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
         (source,) = await context.store([draft])
         fitting = await _fitting(text, arguments.offset, context.task)
         part = replace(part, end=LEAD_CHARS) if fitting else part
-        content = render(_page_lines(source.id, page, part), *_passages(text, fitting))
+        pages = own("{pages} pages", pages=page.pages) if page.pages else own("")
+        known = (own("via {via}", via=code(page.via)), pages)
+        notes = (own("{note}", note=note) for note in page.notes)
+        content = render(lines_of(source.id, draft, part, known, *notes), *_passages(text, fitting))
         return ToolResult(success=True, content=content, metadata=facts_of(draft) | part.facts)
 
 
@@ -101,27 +104,6 @@ def _passages(text: str, stretches: Sequence[Stretch]) -> Iterator[ModelText]:
     for start, end in stretches:
         yield own("further down, characters {start}-{end}, chosen by your task:", start=start, end=end)
         yield block(text[start:end])
-
-
-def _page_lines(source_id: str, page: WebPage, part: TextPart) -> ModelText:
-    theirs = [
-        f"by {single_line(page.author, TITLE_CHARS)}" if page.author else "",
-        f"published {single_line(page.published, TITLE_CHARS)}" if page.published else "",
-        page.url,
-    ]
-    return render(
-        own("[{id}] {title}", id=code(source_id), title=inline(page.title, TITLE_CHARS)),
-        render(
-            inline(" | ".join(fact for fact in theirs if fact)),
-            own("via {via}", via=code(page.via)),
-            own("{pages} pages", pages=page.pages) if page.pages else own(""),
-            between=" | ",
-        ),
-        part.place,
-        own("flags: {flags}", flags=codes(page.flags)) if page.flags else own(""),
-        *(own("{note}", note=note) for note in page.notes),
-        part.content,
-    )
 
 
 SNIPPET_CHARS = 1_000
