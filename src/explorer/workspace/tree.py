@@ -235,13 +235,7 @@ class RunTree:
         except FileNotFoundError as error:
             raise ToolError.of("there is no file {path}; list_files shows all files", path=path) from error
         except OSError as error:
-            shown = "/".join(folders)
-            raise ToolError.of(
-                "{path} cannot be reached: {shown} is not a plain folder ({error})",
-                path=path,
-                shown=shown,
-                error=reason(error),
-            ) from error
+            raise _unreachable(path, "/".join(folders), error) from error
 
     def _made(self, root: int, folders: Sequence[str], path: str) -> int:
         descriptor = self._open(root, ["."], A_FOLDER)
@@ -266,12 +260,7 @@ class RunTree:
         try:
             return self._open(parent, [folder], A_FOLDER)
         except OSError as error:
-            raise ToolError.of(
-                "{path} cannot be reached: {folder} is not a plain folder ({error})",
-                path=path,
-                folder=folder,
-                error=reason(error),
-            ) from error
+            raise _unreachable(path, folder, error) from error
 
     def status(self, path: str) -> os.stat_result | None:
         """Return the status of a path, of a link itself and not its target; None when it cannot be reached."""
@@ -321,12 +310,8 @@ class RunTree:
                     self._unlink([*place, name])
 
     def _unlink(self, parts: Sequence[str]) -> None:
-        with suppress(OSError), self._root() as root:
-            parent = self._open(root, list(parts[:-1]) or ["."], A_FOLDER)
-            try:
-                os.unlink(parts[-1], dir_fd=parent)
-            finally:
-                os.close(parent)
+        with suppress(OSError), self._folder_at(parts[:-1]) as parent:
+            os.unlink(parts[-1], dir_fd=parent)
 
     def move_aside(self, name: str) -> str:
         """Rename what is at the top of the folder to `name.moved-1`, or the next number that is free.
@@ -345,15 +330,10 @@ class RunTree:
     def _entries(self, place: Sequence[str]) -> list[Entry]:
         """Return the entries of a folder, sorted by name; empty when it does not exist or cannot be read."""
         found: list[Entry] = []
-        with suppress(OSError), self._root() as root:
-            descriptor = self._open(root, place or ["."], A_FOLDER)
-            try:
-                with os.scandir(descriptor) as entries:
-                    for entry in islice(entries, MAX_SEEN):
-                        with suppress(OSError):
-                            found.append((entry.name, entry.stat(follow_symlinks=False)))
-            finally:
-                os.close(descriptor)
+        with suppress(OSError), self._folder_at(place) as descriptor, os.scandir(descriptor) as entries:
+            for entry in islice(entries, MAX_SEEN):
+                with suppress(OSError):
+                    found.append((entry.name, entry.stat(follow_symlinks=False)))
         return sorted(found, key=lambda entry: entry[0])
 
     def _spelled(self, root: int, parts: list[str]) -> list[str]:
@@ -381,6 +361,15 @@ class RunTree:
         return min(twins, default=name)
 
     @contextmanager
+    def _folder_at(self, place: Sequence[str]) -> Generator[int]:
+        with self._root() as root:
+            descriptor = self._open(root, place or ["."], A_FOLDER)
+            try:
+                yield descriptor
+            finally:
+                os.close(descriptor)
+
+    @contextmanager
     def _root(self) -> Generator[int]:
         try:
             descriptor = os.open(self._folder, A_ROOT)
@@ -392,6 +381,11 @@ class RunTree:
             yield descriptor
         finally:
             os.close(descriptor)
+
+
+def _unreachable(path: str, folder: str, error: OSError) -> ToolError:
+    words = "{path} cannot be reached: {folder} is not a plain folder ({error})"
+    return ToolError.of(words, path=path, folder=folder, error=reason(error))
 
 
 def _exists(folder: int, name: str) -> bool:
