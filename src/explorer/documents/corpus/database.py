@@ -12,12 +12,11 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from explorer.documents.corpus.document_marks import COLUMNS, MARKED, DocumentMarks
 from explorer.documents.corpus.folder import FoundFile
 from explorer.documents.corpus.passages import Passage, indexed
 from explorer.schema.errors import ToolError
@@ -176,18 +175,15 @@ def remove(path: Path) -> None:
         ToolError: The system does not allow the removal.
     """
     for suffix in ("", "-wal", "-shm"):
-        with suppress(FileNotFoundError):
-            try:
-                Path(f"{path}{suffix}").unlink()
-            except (IsADirectoryError, PermissionError) as error:
-                raise ToolError.of(
-                    "the folder cannot be searched: its index {path} cannot be replaced ({error})",
-                    path=path,
-                    error=error,
-                ) from error
+        try:
+            Path(f"{path}{suffix}").unlink(missing_ok=True)
+        except (IsADirectoryError, PermissionError) as error:
+            words = "the folder cannot be searched: its index {path} cannot be replaced ({error})"
+            raise ToolError.of(words, path=path, error=error) from error
 
 
-TITLE_WEIGHT, NAME_WEIGHT, TEXT_WEIGHT = 4.0, 2.0, 1.0
+WEIGHTS = (4.0, 2.0, 1.0)
+"""The weights of a word in the title, in the name and in the text of a document."""
 FILL = (
     "INSERT INTO documents VALUES (NULL, :name, :path, :size, :mtime_ns, :ctime_ns, :sha256, :title, :author,"
     " :published, :language, :flags, :pages, :page_starts, :chars, :text, :digest, :problem, :attempts, :mark)"
@@ -199,6 +195,13 @@ SELECT passages.document, passages.id, min(found.score) FROM found JOIN passages
 """
 ONLY = "WHERE passages.document IN (SELECT value FROM json_each(?))"
 KNOWN = "SELECT id, name, path, size, mtime_ns, ctime_ns, sha256, problem, attempts FROM documents"
+COLUMNS = (
+    "name, path, size, mtime_ns, ctime_ns, sha256, title, author, published, language, flags, pages, page_starts,"
+    " chars, digest, problem, attempts"
+)
+"""What the mark of a document is of; its text is in it by the digest."""
+MARKED = f"SELECT id, mark, {COLUMNS} FROM documents"  # noqa: S608 - our own columns
+PURPOSE = "corpus"
 TOUCH = "UPDATE documents SET path = ?, size = ?, mtime_ns = ?, ctime_ns = ?, mark = ? WHERE name = ?"
 DOCUMENT = (
     "SELECT path, title, author, published, language, mtime_ns, flags, pages, page_starts, text, digest FROM documents"
@@ -271,7 +274,6 @@ class Database:
     def __init__(self, path: Path, key: UserKey = NO_KEY) -> None:
         self._path = path
         self._key = key
-        self._marks = DocumentMarks(path.name, key)
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
 
@@ -332,8 +334,7 @@ class Database:
 
     def known(self) -> dict[str, KnownFile]:
         """Return every file in the index, by its name on disk."""
-        rows = self._all(KNOWN)
-        return {row[1]: KnownFile(row[0], FoundFile(*row[1:6]), *row[6:]) for row in rows}
+        return {row[1]: KnownFile(row[0], FoundFile(*row[1:6]), *row[6:]) for row in self._all(KNOWN)}
 
     def remove(self, documents: Iterable[int]) -> None:
         """Remove the documents with these ids."""
@@ -348,26 +349,30 @@ class Database:
     def remove_foreign(self) -> None:
         """Remove the documents that this user's explorer did not store as they are."""
         if self._key.is_there:
-            foreign = [row[0] for row in self._all(MARKED) if not self._marks.is_own(str(row[1]), row[2:])]
-            self.remove(foreign)
+            rows, made = self._all(MARKED), self._key.made
+            self.remove([row[0] for row in rows if not made(str(row[1]), PURPOSE, self._marked(row[2:]))])
 
     def touch(self, file: FoundFile) -> None:
         """Store the new path, size and times of a file whose content is unchanged."""
         row = self._one(f"{MARKED} WHERE name = ?", file.name)
         here = (file.path, file.size, file.mtime_ns, file.ctime_ns)
-        mark = self._marks.of((file.name, *here, *row[7:]))
+        mark = self._key.mark(PURPOSE, self._marked((file.name, *here, *row[7:])))
         self._all(TOUCH, *here, mark, file.name)
 
     def put(self, entry: IndexEntry) -> None:
         """Replace everything that the index stores about a file, in one transaction."""
         values = _values(entry)
-        values["mark"] = self._marks.of([values[name] for name in COLUMNS.split(", ")])
+        values["mark"] = self._key.mark(PURPOSE, self._marked([values[name] for name in COLUMNS.split(", ")]))
 
         def replace(db: sqlite3.Connection) -> None:
             with transaction(db):
                 _put(db, entry, values)
 
         self._run(replace)
+
+    def _marked(self, values: Sequence[object]) -> bytes:
+        """Return what a mark is of; with the index's name, so that no document of another folder's index counts."""
+        return json.dumps([self._path.name, *values], default=str).encode()
 
     def titles(self) -> list[tuple[int, str, str]]:
         """Return the id, path and title of each document with text, sorted by path."""
@@ -381,8 +386,7 @@ class Database:
     def rank(self, match: str, limit: int, documents: Sequence[int] | None = None) -> list[RankedPassage]:
         """Return the documents with the best passages for an FTS5 query, best first; `documents` limits their ids."""
         only = [] if documents is None else [json.dumps(documents)]
-        ask = RANK.format(only=ONLY if only else "")
-        rows = self._all(ask, TITLE_WEIGHT, NAME_WEIGHT, TEXT_WEIGHT, match, *only, limit)
+        rows = self._all(RANK.format(only=ONLY if only else ""), *WEIGHTS, match, *only, limit)
         return [RankedPassage(document, passage, -score) for document, passage, score in rows]
 
     def count(self, match: str, most: int) -> int:
