@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from pydantic import Field, ValidationError
@@ -78,9 +77,7 @@ class Jobs:
                 self._keep(job.model_copy(update={"reason": GONE, "files": files, "removed": removed}))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """End all jobs."""
         for running in self._running.values():
             running.command.asked.set()

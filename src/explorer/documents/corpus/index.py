@@ -5,7 +5,6 @@ import hashlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
 from filelock import AsyncFileLock, Timeout
@@ -210,9 +209,7 @@ class Corpus:
         """Return the corpus; the folder is not read yet."""
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the index."""
         await asyncio.to_thread(self._database.close)
 

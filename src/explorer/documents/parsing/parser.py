@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 from pydantic import TypeAdapter, ValidationError
@@ -304,9 +303,7 @@ class Parser:
         """Return the parser; no process is started yet."""
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """End all workers and wait until they are gone."""
         for pool in self._pools.values():
             for worker in [*pool.living]:
