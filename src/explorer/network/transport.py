@@ -9,7 +9,8 @@ is passed on if it is the full name of a public site.
 """
 
 import ssl
-from collections.abc import AsyncIterator, Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import cached_property
 from typing import cast
 
@@ -71,11 +72,32 @@ class BoundedStream(httpcore2.AsyncNetworkStream):
         return self._inner.get_extra_info(info)
 
 
+Connect = Callable[[str], Awaitable[httpcore2.AsyncNetworkStream]]
+"""Connects to a host or an address, at the port that is asked for."""
+
+
 class _Backend(httpcore2.AsyncNetworkBackend):
-    """Opens connections through another backend."""
+    """Opens connections through another backend, each in its own way."""
 
     def __init__(self, inner: httpcore2.AsyncNetworkBackend) -> None:
         self._inner = inner
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore2's signature
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Connect."""
+        return await self._connected(
+            host, port, lambda to: self._inner.connect_tcp(to, port, timeout, local_address, socket_options)
+        )
+
+    @abstractmethod
+    async def _connected(self, host: str, port: int, connect: Connect) -> httpcore2.AsyncNetworkStream:
+        """Connect by `connect`."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait, for the pool's own retries."""
@@ -85,16 +107,8 @@ class _Backend(httpcore2.AsyncNetworkBackend):
 class BoundedNetwork(_Backend):
     """Opens such connections."""
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - as above
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        """Connect."""
-        return BoundedStream(await self._inner.connect_tcp(host, port, timeout, local_address, socket_options))
+    async def _connected(self, host: str, port: int, connect: Connect) -> httpcore2.AsyncNetworkStream:  # noqa: ARG002 - for a guard
+        return BoundedStream(await connect(host))
 
 
 def body_begins(response: httpcore2.Response) -> None:
@@ -115,17 +129,9 @@ class ToProxy(_Backend):
         super().__init__(inner)
         self._proxy = proxy
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - httpcore2's signature
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        """Connect to the proxy."""
+    async def _connected(self, host: str, port: int, connect: Connect) -> httpcore2.AsyncNetworkStream:  # noqa: ARG002 - as above
         try:
-            return await self._inner.connect_tcp(host, port, timeout, local_address, socket_options)
+            return await connect(host)
         except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
             raise httpcore2.ProxyError(f"{self._proxy} cannot be reached: {error}") from error
 
@@ -212,14 +218,7 @@ class GuardedBackend(_Backend):
         super().__init__(network or system_network())
         self._guard = guard
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - httpcore2's signature
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
+    async def _connected(self, host: str, port: int, connect: Connect) -> httpcore2.AsyncNetworkStream:
         """Connect to the first judged address that answers.
 
         Raises:
@@ -232,7 +231,7 @@ class GuardedBackend(_Backend):
         problem: Exception = httpcore2.ConnectError(f"{host} has no address")
         for address in addresses:
             try:
-                return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
+                return await connect(address)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 problem = error
         raise problem
