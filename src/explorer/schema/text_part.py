@@ -1,14 +1,17 @@
 """A part of a long text, as tools show it: how each of them says where it ends, and how to read on."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from explorer.schema.errors import RefusedCallError
+from explorer.schema.events import Source
 from explorer.schema.messages import JsonObject
 from explorer.schema.tool import SourceDraft
 from explorer.text.rendering import ModelText, block, code, codes, inline, own, render
 from explorer.text.sanitize import single_line
 
+T = TypeVar("T")
 TITLE_CHARS = 300
 URL_CHARS = 4_000
 
@@ -76,6 +79,12 @@ def lines_of(
         *notes,
         part.content,
     )
+
+
+def numbered(sources: Sequence[Source], found: Sequence[T], entry: Callable[[int, str, T], str]) -> str:
+    """Return what was found as a list; `entry` is given a number, the id of its source and what was found."""
+    pairs = enumerate(zip(sources, found, strict=True), start=1)
+    return "\n".join(entry(number, source.id, one) for number, (source, one) in pairs)
 
 
 def facts_of(draft: SourceDraft) -> JsonObject:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from explorer.documents.corpus.passages import page_at
 from explorer.schema.messages import JsonObject
-from explorer.schema.text_part import TITLE_CHARS, URL_CHARS, TextPart, facts_of, lines_of, part_at
+from explorer.schema.text_part import TITLE_CHARS, URL_CHARS, TextPart, facts_of, lines_of, numbered, part_at
 from explorer.schema.tool import LISTED_KEY, Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
 from explorer.sources.connections import SourceConnections
 from explorer.text.rendering import ModelText, block, code, inline, own, render
@@ -84,12 +84,9 @@ class SearchCorpusTool(_CorpusTool[SearchCorpusArguments]):
             return await self._listing(arguments.glob)
         found = await self._corpus.search(arguments.query, arguments.max_results, arguments.glob)
         sources = await context.store([_draft(hit.document) for hit in found.hits])
-        entries = [
-            _entry(number, source.id, hit)
-            for number, (source, hit) in enumerate(zip(sources, found.hits, strict=True), start=1)
-        ]
+        listed = numbered(sources, found.hits, _entry)
         missing = (await self._corpus.overview()).skipped.described
-        body = [*entries, *([f"Not searched: {single_line(missing, TOLD_CHARS)}"] if missing else [])]
+        body = [listed, f"Not searched: {single_line(missing, TOLD_CHARS)}" if missing else ""]
         relaxed = "No document contains the quoted phrase; these contain some of the words." if found.is_relaxed else ""
         content = render(
             own(
@@ -100,8 +97,8 @@ class SearchCorpusTool(_CorpusTool[SearchCorpusArguments]):
                 unit=own("document" if found.documents == 1 else "documents"),
             ),
             own(relaxed),
-            own("" if entries else "Try other words, or no glob; an empty query lists the documents."),
-            block("\n".join(body)),
+            own("" if found.hits else "Try other words, or no glob; an empty query lists the documents."),
+            block("\n".join(part for part in body if part)),
         )
         hits = [
             {"source": source.id, "title": single_line(hit.title, TITLE_CHARS), "path": hit.path, "offset": hit.offset}

@@ -24,7 +24,7 @@ from explorer.reports.render import SAMPLE_FLAG
 from explorer.reports.verify.claims import FAULTS, TextOf, words_for_writer
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
-from explorer.schema.text_part import part_at
+from explorer.schema.text_part import numbered, part_at
 from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult
 from explorer.text.rendering import ModelText, block, code, inline, own, render
 from explorer.text.sanitize import single_line, visible
@@ -74,14 +74,18 @@ class CreateReportArguments(Arguments):
     verdict: str = Field(default="", description="One line: what it comes to")
 
 
-class _WritingTool(Tool[Args]):
+class _LibraryTool(Tool[Args]):
+    """A tool over the library."""
+
+    def __init__(self, access: LibraryAccess) -> None:
+        self._access = access
+
+
+class _WritingTool(_LibraryTool[Args]):
     """A tool that changes the library. Repeated after a crash, it finds what it wrote and writes nothing."""
 
     effect = Effect.REPEATABLE
     is_parallel = False
-
-    def __init__(self, access: LibraryAccess) -> None:
-        self._access = access
 
 
 class CreateReportTool(_WritingTool[CreateReportArguments]):
@@ -139,7 +143,7 @@ class ReadReportArguments(Arguments):
     offset: int = Field(default=0, ge=0)
 
 
-class ReadReportTool(Tool[ReadReportArguments]):
+class ReadReportTool(_LibraryTool[ReadReportArguments]):
     """`read_report`: reads a report."""
 
     name = "read_report"
@@ -148,9 +152,6 @@ class ReadReportTool(Tool[ReadReportArguments]):
     )
     arguments = ReadReportArguments
     activity = "reading the report {report}"
-
-    def __init__(self, access: LibraryAccess) -> None:
-        self._access = access
 
     async def execute(self, arguments: ReadReportArguments, context: ToolContext) -> ToolResult:
         """Return one part of the report."""
@@ -189,16 +190,13 @@ class ListReportsArguments(Arguments):
     query: str = Field(default="", description="Words that all occur in it")
 
 
-class ListReportsTool(Tool[ListReportsArguments]):
+class ListReportsTool(_LibraryTool[ListReportsArguments]):
     """`list_reports`: lists the reports."""
 
     name = "list_reports"
     description = "List the library's reports of earlier runs, newest first."
     arguments = ListReportsArguments
     activity = "listing the library"
-
-    def __init__(self, access: LibraryAccess) -> None:
-        self._access = access
 
     async def execute(self, arguments: ListReportsArguments, context: ToolContext) -> ToolResult:
         """Return the list of reports."""
@@ -326,9 +324,7 @@ class SearchRunsTool(Tool[SearchRunsArguments]):
         result = await asyncio.to_thread(self._past.search, arguments.query, arguments.limit)
         hits, drafts = await asyncio.to_thread(self._with_drafts, result.hits)
         sources = await context.store(drafts)
-        ids = [source.id for source in sources]
-        entries = [_entry(number, name, hit) for number, (name, hit) in enumerate(zip(ids, hits, strict=True), 1)]
-        content = render(_head(arguments.query, result, len(hits)), block("\n".join(entries)))
+        content = render(_head(arguments.query, result, len(hits)), block(numbered(sources, hits, _entry)))
         return ToolResult(success=True, content=content)
 
     def _with_drafts(self, hits: list[EarlierHit]) -> tuple[list[EarlierHit], list[SourceDraft]]:

@@ -4,6 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field
 
+from explorer.schema.text_part import numbered
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.sources.connections import SourceConnections
 from explorer.sources.reddit.reddit import Reddit, reddit_draft, reddit_entry
@@ -62,11 +63,8 @@ class RedditPostsTool(Tool[RedditPostsArguments]):
         found, routed = await self._client.posts(query)
         sources = await context.store([reddit_draft(post, routed) for post in found.posts])
         now = context.now()
-        entries = [
-            reddit_entry(place, source.id, post, now)
-            for place, (source, post) in enumerate(zip(sources, found.posts, strict=True), start=1)
-        ]
-        content = render(*_head(query, found, routed), block("\n".join(entries)))
+        listed = numbered(sources, found.posts, lambda place, name, post: reddit_entry(place, name, post, now))
+        content = render(*_head(query, found, routed), block(listed))
         stories = [submission_facts(source, post, now) for source, post in zip(sources, found.posts, strict=True)]
         return ToolResult(success=True, content=content, metadata={"stories": stories})
 

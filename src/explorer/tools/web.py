@@ -11,7 +11,7 @@ from pydantic import Field, create_model
 from explorer.documents.corpus.passages import Stretch, fitting_stretches
 from explorer.schema.events import Source
 from explorer.schema.messages import JsonObject
-from explorer.schema.text_part import TITLE_CHARS, URL_CHARS, facts_of, lines_of, part_at
+from explorer.schema.text_part import TITLE_CHARS, URL_CHARS, facts_of, lines_of, numbered, part_at
 from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
 from explorer.sources.connections import CheckAddress, SourceConnections, as_asked
 from explorer.sources.date_ranges import since_time
@@ -211,11 +211,8 @@ def _searchable(connections: SourceConnections) -> list[SearchableSite]:
 async def _results(what: LiteralString, words: str, answer: WebAnswer, context: ToolContext) -> ToolResult:
     """Store the hits of an answer, and return them as a list."""
     sources = await context.store([_draft(hit) for hit in answer.hits])
-    entries = [
-        _entry(number, source.id, hit)
-        for number, (source, hit) in enumerate(zip(sources, answer.hits, strict=True), start=1)
-    ]
-    body = block("\n".join(entries)) if entries else own("Try other words or fewer filters.")
+    listed = numbered(sources, answer.hits, _entry)
+    body = block(listed) if answer.hits else own("Try other words or fewer filters.")
     content = render(*_head(what, words, answer), body)
     metadata = {
         **shown(len(sources), "result", "results"),
