@@ -139,8 +139,15 @@ class _Range:
     def __init__(self, top: Path, folder: Path, victims: tuple[int, int], port: int) -> None:
         self.folder = folder
         self._top = top
-        self._canary = secrets.token_hex(16)
+        self.canary = secrets.token_hex(16)
+        """What must not be seen."""
         self.marker = f"explorer-{secrets.token_hex(8)}"
+        self.abstract = f"{self.marker}-abstract"
+        """The name of the server without a place."""
+        self.path = top / "server"
+        """The place of the other one."""
+        self.datagrams = top / "datagrams"
+        """The place of the one that takes datagrams."""
         self.victim, self.other_victim = victims
         self.queue = secrets.randbits(31) | 1
         self.port = port
@@ -149,29 +156,9 @@ class _Range:
         self.takers: dict[str, socket.socket] = {}
         """Sockets for datagrams, by the attack that aims at each."""
         (self.folder / ENGINE_FOLDER).mkdir(parents=True)
-        (top / "secret").write_text(self._canary, encoding="utf-8")
+        (top / "secret").write_text(self.canary, encoding="utf-8")
         (top / "secret").chmod(0o600)
         self._secret = _metadata(top / "secret")
-
-    @property
-    def canary(self) -> str:
-        """What must not be seen."""
-        return self._canary
-
-    @property
-    def abstract(self) -> str:
-        """The name of the server without a place."""
-        return f"{self.marker}-abstract"
-
-    @property
-    def path(self) -> Path:
-        """The place of the other one."""
-        return self._top / "server"
-
-    @property
-    def datagrams(self) -> Path:
-        """The place of the one that takes datagrams."""
-        return self._top / "datagrams"
 
     def command(self, tier: SandboxTier) -> str:
         """Return the attackers, as a command."""
@@ -187,7 +174,7 @@ class _Range:
             other_victim=self.other_victim,
             datagrams=str(self.datagrams),
             queue=self.queue,
-            canary=self._canary,
+            canary=self.canary,
             marker=self.marker,
         )
         source = Path(attacks.__file__).read_text(encoding="utf-8")

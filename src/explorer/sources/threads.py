@@ -325,11 +325,7 @@ def ways_on(thread: Thread[Any], name: Callable[[str], ModelText]) -> tuple[Mode
 
 def comment_lines(comments: Sequence[Comment]) -> list[str]:
     """Return one entry for each comment, replies indented."""
-    return [_comment_line(level, comment) for level, comment in walk(comments)]
-
-
-def _comment_line(level: int, comment: Comment) -> str:
-    return _comment_head(level, comment) + _comment_text(level, comment)
+    return [_comment_head(level, one) + _comment_text(level, one) for level, one in walk(comments)]
 
 
 def _comment_head(level: int, comment: Comment) -> str:

@@ -232,7 +232,7 @@ async def parsed_texts(inputs: Iterable[InputFile], parser: DocumentParser) -> d
     Raises:
         ConfigError: A file has no text that can be read.
     """
-    return {_text_name(one): await _text(one, parser) for one in inputs}
+    return {f"{one.name}{PARSED_SUFFIX if one.is_parsed else ''}": await _text(one, parser) for one in inputs}
 
 
 async def _text(one: InputFile, parser: DocumentParser) -> str:
@@ -245,10 +245,6 @@ async def _text(one: InputFile, parser: DocumentParser) -> str:
             f"{one.name} cannot be used: {error.message}", hint="convert it to text or markdown first"
         ) from error
     return _with_head(one, document)
-
-
-def _text_name(one: InputFile) -> str:
-    return f"{one.name}{PARSED_SUFFIX}" if one.is_parsed else one.name
 
 
 def _with_head(one: InputFile, document: "StoredDocument") -> str:

@@ -176,7 +176,7 @@ def read_html(body: bytes, *, url: str = "", content_type: str = "") -> Document
 
 def _best(careful: str, html: str, url: str) -> str:
     """Return trafilatura's text, or that of resiliparse if trafilatura seems to have missed much of the page."""
-    if words(careful) >= FEW_WORDS and words(careful) >= LEAST_SHARE * words(_main_words(html)):
+    if words(careful) >= FEW_WORDS and words(careful) >= LEAST_SHARE * words(_resiliparse(html)):
         return careful
     best = max(careful, _main_content(html, url), key=words)
     if words(best) >= FEW_WORDS:
@@ -200,10 +200,6 @@ def _carefully(html: str, url: str) -> _Found:
         return _Found()
     text = HEADER.sub("", found.text or "").strip()
     return _Found(text, found.title or "", found.author or "", found.date or "", found.sitename or "")
-
-
-def _main_words(html: str) -> str:
-    return _resiliparse(html)
 
 
 def _main_content(html: str, url: str) -> str:

@@ -3,7 +3,7 @@
 import io
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -173,7 +173,7 @@ def _read_pages(reading: _Reading, text_of_page: Callable[[int], str | None]) ->
     """Read pages in order, up to the end or a limit, and return the reading with their texts."""
     until = time.monotonic() + READ_S
     failures = chars = 0
-    for number in _numbers(reading.total):
+    for number in range(min(reading.total, MAX_PAGES)):
         text = text_of_page(number)
         failures = failures + 1 if text is None else 0
         reading.pages.append(_tidied(text or ""))
@@ -183,10 +183,6 @@ def _read_pages(reading: _Reading, text_of_page: Callable[[int], str | None]) ->
     if failures:
         del reading.pages[-failures:]
     return reading
-
-
-def _numbers(total: int) -> Iterable[int]:
-    return range(min(total, MAX_PAGES))
 
 
 def _tidied(text: str) -> str:

@@ -241,14 +241,8 @@ def _asked_wait(answer: HttpResponse) -> float | None:
         return answer.retry_after_s
     left = headers.get("x-ratelimit-remaining", "").split(",")
     resets = headers.get("x-ratelimit-reset", "").split(",")
-    waits = [
-        float(reset) for rest, reset in zip(left, resets, strict=False) if rest.strip() == "0" and _is_number(reset)
-    ]
-    return max(waits, default=None)
-
-
-def _is_number(text: str) -> bool:
-    return text.strip().isdecimal()
+    used_up = (reset.strip() for rest, reset in zip(left, resets, strict=False) if rest.strip() == "0")
+    return max((float(reset) for reset in used_up if reset.isdecimal()), default=None)
 
 
 def _fields(body: bytes) -> dict[str, JsonValue]:

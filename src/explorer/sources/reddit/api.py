@@ -230,8 +230,8 @@ class RedditSession:
             answer = await self._once(method, f"{self._host}{path}", f"bearer {token}" if token else "", form)
             self._heed(answer)
             is_unauthorized = bool(token) and answer.status == HTTPStatus.UNAUTHORIZED
-            if is_unauthorized:
-                self._forget(token)
+            if is_unauthorized and self._token == token:
+                self._token = ""
             is_server = answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
             is_passing = is_unauthorized or is_server or answer.status == HTTPStatus.TOO_MANY_REQUESTS
             may_repeat = is_passing and is_unauthorized not in repeated
@@ -263,10 +263,6 @@ class RedditSession:
             if not self._token or self._clock() >= self._token_until:
                 await self._new_token()
             return self._token
-
-    def _forget(self, token: str) -> None:
-        if self._token == token:
-            self._token = ""
 
     async def _new_token(self) -> None:
         address = f"{self._token_host}{TOKEN_PATH}"
