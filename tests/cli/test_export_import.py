@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import random
 import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -173,6 +174,19 @@ def test_a_file_that_is_no_archive_is_refused(here: Explorer, tmp_path: Path, co
     assert (done.returncode, done.stdout) == (2, "")
     assert "is not a packed run" in done.stderr
     assert "there is no file" in here("runs", "import", "gone.tar.gz").stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+def test_a_file_that_was_cut_is_called_damaged(tmp_path: Path, share: float) -> None:
+    """Also in the middle of what it packs, which is not a matter of memory or time."""
+    content = random.Random(1).randbytes(600_000)  # noqa: S311 - not a key
+    source = tar_gz(tmp_path / "run.tar.gz", [plain_file(f"{RUN}/{number}", content) for number in range(3)])
+    whole = source.read_bytes()
+    source.write_bytes(whole[: int(len(whole) * share)])
+    with pytest.raises(ConfigError, match=r"it is damaged, or no tar\.gz file"), unpacked(source, tmp_path):
+        pytest.fail("it was taken")
+    assert list(tmp_path.iterdir()) == [source]
 
 
 @pytest.mark.slow

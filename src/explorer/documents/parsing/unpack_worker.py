@@ -78,13 +78,18 @@ def _send_entry(entries: tarfile.TarFile, entry: tarfile.TarInfo, frames: IO[byt
     # Names that are no text get a backslash, which no path of a run has.
     name = entry.name.encode("utf-8", "backslashreplace").decode()[:NAME_CHARS]
     _send_header(frames, ArchiveHeader(name, is_plain, entry.size if content else 0))
-    left = entry.size
-    while content and left:
-        piece = content.read(min(PIECE_BYTES, left))
-        if not piece:
-            raise EOFError
-        frames.write(piece)
-        left -= len(piece)
+    left = entry.size if content else 0
+    try:
+        while content and left:
+            piece = content.read(min(PIECE_BYTES, left))
+            if not piece:
+                raise EOFError
+            frames.write(piece)
+            left -= len(piece)
+    finally:
+        # As long as its header says, so that the last header is read as one: it says that the archive is damaged.
+        for start in range(0, left, PIECE_BYTES):
+            frames.write(bytes(min(PIECE_BYTES, left - start)))
 
 
 def _send_header(frames: IO[bytes], header: ArchiveHeader) -> None:
