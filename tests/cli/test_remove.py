@@ -125,3 +125,22 @@ def test_the_cache_of_pages_is_dropped_when_asked(kept_run: Path, here: Explorer
     done = here("runs", "gc", "--cache")
     assert (done.returncode, page.exists(), kept_run.exists()) == (0, False, True)
     assert "of fetched pages" in done.stderr
+
+
+def test_what_a_killed_import_or_removal_left_is_removed(kept_run: Path, here: Explorer) -> None:
+    """All of it that is older than any import takes; one at work, a link and the runs stay."""
+    workspace = kept_run.parent
+    for name in (".import-killed", ".removed-killed", ".import-at-work"):
+        shutil.copytree(kept_run, workspace / name / kept_run.name)
+    (workspace / ".removed-link").symlink_to(kept_run)
+    for name in (".import-killed", ".removed-killed"):
+        os.utime(workspace / name, (1_000_000_000, 1_000_000_000))
+    assert "left when it was killed" not in here("runs", "gc", "--dry-run").stderr
+    assert (workspace / ".import-killed").is_dir()
+    done = here("runs", "gc")
+    assert done.returncode == 0
+    assert "that an import or a removal left when it was killed" in done.stderr
+    left = {".import-at-work", ".removed-link", kept_run.name}
+    assert {one.name for one in workspace.iterdir()} & (left | {".import-killed", ".removed-killed"}) == left
+    assert (kept_run / "report.md").is_file()
+    assert "left when it was killed" not in here("runs", "gc").stderr

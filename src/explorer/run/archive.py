@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -88,6 +89,10 @@ class ArchiveLimits:
 
 
 BOUNDS = ArchiveLimits()
+IMPORTING, REMOVING = ".import-", ".removed-"
+"""Beginnings of the names of folders next to the runs that are there while a run comes or goes."""
+ABANDONED_AFTER = timedelta(hours=2)
+"""Longer than any import or removal takes: what made an older one was killed."""
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -168,7 +173,7 @@ def unpacked(source: Path, workspace: Path, bounds: ArchiveLimits = BOUNDS) -> G
     """
     try:
         make_private_folder(workspace)
-        staging = Path(tempfile.mkdtemp(prefix=".import-", dir=workspace))
+        staging = Path(tempfile.mkdtemp(prefix=IMPORTING, dir=workspace))
     except OSError as error:
         raise ConfigError(
             f"cannot write in {workspace}: {error.strerror}", hint="choose another folder: --workspace DIR"
@@ -211,11 +216,34 @@ def remove(folder: Path) -> None:
         if folder.is_symlink():
             folder.unlink()
             return
-        aside = Path(tempfile.mkdtemp(prefix=".removed-", dir=folder.parent))
+        aside = Path(tempfile.mkdtemp(prefix=REMOVING, dir=folder.parent))
         folder.rename(aside / folder.name)
         remove_tree(aside)
     except OSError as error:
         raise StorageError(f"{folder} could not be removed: {error.strerror}") from error
+
+
+def abandoned(workspace: Path, now: datetime) -> list[Path]:
+    """Return the folders that imports and removals left next to the runs when they were killed."""
+    before = (now - ABANDONED_AFTER).timestamp()
+    found = [one for start in (IMPORTING, REMOVING) for one in workspace.glob(f"{start}*")]
+    return sorted(one for one in found if one.is_dir() and not one.is_symlink() and one.lstat().st_mtime < before)
+
+
+def remove_abandoned(folders: Iterable[Path]) -> int:
+    """Remove such folders; return their bytes.
+
+    Raises:
+        StorageError: The disk refused.
+    """
+    freed = 0
+    for folder in folders:
+        try:
+            freed += size_of(folder)
+            remove_tree(folder)
+        except OSError as error:
+            raise StorageError(f"{folder} could not be removed: {error.strerror}") from error
+    return freed
 
 
 def _refuse_running(folder: Path, done: str) -> None:

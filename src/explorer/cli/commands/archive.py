@@ -27,7 +27,16 @@ from explorer.journal.listing import (
     overview,
 )
 from explorer.observe.formatting import counted, size
-from explorer.run.archive import MAX_PATH_CHARS, move_in, pack, remove, size_of, unpacked
+from explorer.run.archive import (
+    MAX_PATH_CHARS,
+    abandoned,
+    move_in,
+    pack,
+    remove,
+    remove_abandoned,
+    size_of,
+    unpacked,
+)
 from explorer.run.fork import fork
 from explorer.schema.errors import ConfigError
 from explorer.sources.http.cache import clear
@@ -85,10 +94,16 @@ def gc(
     yes: Yes = False,
     options: OldOptions = OLD,
 ) -> int:
-    """Remove old runs; never one that is running or damaged, nor an unfinished one unless asked for."""
+    """Remove old runs; never one that is running or damaged, nor an unfinished one unless asked for.
+
+    Also what an import or a removal left in the workspace when it was killed.
+    """
     doomed = _old_runs(options)
+    workspace = configured(options, changes_runs).settings.workspace
     if options.cache and not dry_run:
-        say(f"dropped {size(clear(configured(options, changes_runs).settings.workspace))} of fetched pages")
+        say(f"dropped {size(clear(workspace))} of fetched pages")
+    if not dry_run and (left := abandoned(workspace, datetime.now(UTC))):
+        say(f"removed {size(remove_abandoned(left))} that an import or a removal left when it was killed")
     if dry_run or not doomed:
         return _print_result(doomed, options, removed=False)
     return _remove(doomed, options, is_sure=yes)
