@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.llm.wire_json import as_count, encode, parse_arguments, repair_object, repair_text
+from explorer.llm.wire_json import (
+    as_count,
+    as_object,
+    encode,
+    parse_arguments,
+    parse_payload,
+    repair_object,
+    repair_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -55,3 +63,10 @@ def test_split_pairs_are_joined() -> None:
 def test_odd_counts(value: object, count: int) -> None:
     """Only finite numbers above nothing are counted."""
     assert as_count(value) == count
+
+
+@pytest.mark.parametrize(("digits", "count"), [("9" * 400, 10**18), ("-" + "9" * 400, 0), ("9" * 19, 10**18)])
+def test_a_count_with_hundreds_of_digits_is_cut(digits: str, count: int) -> None:
+    """JSON of a server may have a whole number that no float holds; it ended a run as something unforeseen."""
+    usage = as_object(parse_payload(f'{{"usage": {{"output_tokens": {digits}}}}}')["usage"])
+    assert as_count(usage["output_tokens"]) == count

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 
 from explorer.schema.errors import ModelError, ModelFault
-from explorer.schema.messages import JsonObject, Request, repair_text
+from explorer.schema.messages import LARGEST_COUNT, JsonObject, Request, repair_text
 
 TOO_DEEP = "nested too deeply"
 EXCERPT_CHARS = 40
@@ -156,9 +156,10 @@ def as_text(value: object) -> str:
 
 def as_count(value: object) -> int:
     """Return a JSON number as a count; 0 for anything else, and for negative numbers."""
-    if not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         return 0
-    return max(0, int(value))
+    # A whole number may have more digits than a float can have.
+    return max(0, min(int(value), LARGEST_COUNT)) if isinstance(value, int | float) else 0
 
 
 _KINDS: dict[type, str] = {
