@@ -76,6 +76,17 @@ REFERENCES = re.compile(
 SENTENCE_ENDS = tuple(".!?。！？")
 LEAST_CLAIMED = 3
 """Words of a line below `Sources` that may be a claim."""
+STATES = re.compile(
+    r"(?<=[\w%)] )(?:is|are|was|were|has|have|had|will|does|did"
+    r"|ist|sind|war|waren|hat|haben|hatten?|wurden?|wird|werden)\b"
+)
+"""The verb of a statement, which a title seldom has."""
+OF_ENTRY = re.compile(
+    r"^\W*(?:\d+[.)] )?[\"“„'*_\[<]|^\W*(?:why|how|what|who|when|where|which|warum|wie|was|wer|wann|wo)\b"
+    r"|[(|–—]|\b(?:accessed|retrieved|published|visited|pp|vol|doi|isbn|abgerufen|veröffentlicht)\b|\w, [A-Z]\.",
+    re.IGNORECASE,
+)
+"""What an entry of a list of sources has, and a plain statement has not: quotes, brackets, dashes, dates of access."""
 MARK = re.compile("\ue000([S\\d,]*)\ue001")
 """A citation while sentences are sought: private characters, which a report has no other use for."""
 CITED_CLAUSE = re.compile("\ue001\\s*[;；]")
@@ -241,8 +252,10 @@ def _is_cited_claim(line: str) -> bool:
     if found is None or "://" in line:
         return False
     said = ITEM.sub("", line[: found.start()])
-    is_sentence = MARK.sub("", line).rstrip(' \t|*_"”»」').endswith(SENTENCE_ENDS)
-    return is_sentence and count_words(said) >= LEAST_CLAIMED
+    rest = MARK.sub("", line).rstrip(' \t|*_"”»」')
+    # Without a full stop, a verb tells a statement from the title, author and date of an entry.
+    is_statement = not MARK.sub("", line[found.start() :]).strip() and STATES.search(said) and not OF_ENTRY.search(said)
+    return count_words(said) >= LEAST_CLAIMED and (rest.endswith(SENTENCE_ENDS) or bool(is_statement))
 
 
 def _split(block: Block) -> Iterator[Sentence]:
