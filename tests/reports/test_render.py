@@ -94,6 +94,13 @@ def test_a_reference_cannot_break_the_report() -> None:
     assert "http://[broken" in reference(source("S1", url="http://[broken"))
 
 
+def test_a_title_begins_no_block_of_markdown() -> None:
+    """A chapter such as `9. Classes`, a bare year, and a title that begins with a dash are lines of one list."""
+    for title in ("9. Classes", "1984", "2) Two", "- a dash", "+ more", "# 1 of all", "-", "3.5 metres", "C# in depth"):
+        html = MarkdownIt("commonmark").render(f"1. {reference(source('S1', title=title))}")
+        assert html.startswith(f"<ol>\n<li>{title}"), html
+
+
 def test_sample_sources_are_called_so_once() -> None:
     """Invented data is said to be invented above the references, if all of it is."""
     invented = {"S1": source("S1", flags=("sample",)), "S2": source("S2", flags=("sample",))}

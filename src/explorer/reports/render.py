@@ -262,4 +262,9 @@ def reference(source: Source) -> str:
     flags = [flag for flag in plain_flags(source.flags) if flag != SAMPLE_FLAG]
     marks = f" ({', '.join(flags)})" if flags else ""
     parts = [part for part in (site, source.published[:10], address) if part]
-    return f"{head}{end} {', '.join(parts)}{marks} `{source.id}`"
+    return f"{_inline(head + end)} {', '.join(parts)}{marks} `{source.id}`"
+
+
+def _inline(title: str) -> str:
+    """Return a title that begins no block of markdown: `9. Classes` would be a list in the list of references."""
+    return re.sub(r"^(\d+(?=[.)](?:\s|$))|(?=[-+#]))", r"\1\\", title)
