@@ -1,6 +1,7 @@
 """The pages of a report's evidence, a run's files, its timeline and comparison, over real HTTP."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,10 @@ async def test_claims_are_filtered_by_verdict(tmp_path: Path) -> None:
         everything = plain(await browser.page(f"/runs/{C}/claims"))
         assert "99 euros" in everything
         assert "The ropes cost" in everything
+        listed = await browser.page(f"/runs/{C}/claims")
+        addresses = re.findall(rf'href="/runs/{C}/claims#(claim-\d+)"', listed)
+        assert len(addresses) == 2
+        assert all(f'id="{address}"' in listed for address in addresses)
         wrong = plain(await browser.page(f"/runs/{C}/claims?verdict=not_supported"))
         assert "99 euros" in wrong
         assert "The ropes cost" not in wrong

@@ -31,12 +31,14 @@ LOCAL_NAMES = frozenset({"localhost"})
 NEEDS_TOKEN = "A token is needed."  # noqa: S105 - words
 HEAD = (
     '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
     '<link rel="icon" href="data:,">'
 )
-ASKS_FOR_TOKEN = f"""{HEAD}<title>explorer: {NEEDS_TOKEN}</title><h1>{NEEDS_TOKEN}</h1>
-<p>Open the address that <code>explorer serve</code> printed, or give the word after <code>?token=</code> in it.</p>
+WRONG_TOKEN = "<p role=alert>What was given is not the token of this server.</p>"  # noqa: S105 - words
+ASKS_FOR_TOKEN = f"""{HEAD}<title>explorer: {NEEDS_TOKEN}</title><main><h1>{NEEDS_TOKEN}</h1>
+%s<p>Open the address that <code>explorer serve</code> printed, or give the word after <code>?token=</code> in it.</p>
 <form method="get"><label>Token <input name="{TOKEN}" type="password" autocomplete="off" required autofocus></label>
-<button>Continue</button></form></html>
+<button>Continue</button></form></main></html>
 """
 READING = frozenset({"GET", "HEAD"})
 API = "/api/"
@@ -155,7 +157,7 @@ class RequestGuard:
         if _is_linked_elsewhere(headers):
             return _onward(scope, headers, pairs)
         if "text/html" in headers.get("accept", ""):
-            return HTMLResponse(ASKS_FOR_TOKEN, 401)
+            return HTMLResponse(ASKS_FOR_TOKEN % (WRONG_TOKEN if given else ""), 401)
         return refusal(scope, 401, NEEDS_TOKEN, "open the address that `explorer serve` printed")
 
 

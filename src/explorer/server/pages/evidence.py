@@ -72,7 +72,7 @@ async def show_claims(run_id: str, site: OfSite, verdict: Annotated[str, Query(m
     evidence: Evidence = (await site.lookups.of(feed.folder)).evidence
     places = {id(claim): place for place, claim in enumerate(evidence.claims)}
     claims = [
-        (cleaned_card(claim_html(claim)), [(one, places[id(claim)]) for one in claim.ids if SOURCE_ID.fullmatch(one)])
+        (cleaned_card(claim_html(claim)), places.get(id(claim)), [one for one in claim.ids if SOURCE_ID.fullmatch(one)])
         for claim in claims_with(evidence, verdict)
     ]
     counts = counts_of(evidence) | ({verdict: len(claims)} if verdict in FILTER_WORDS else {})
