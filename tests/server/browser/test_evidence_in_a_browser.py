@@ -121,6 +121,9 @@ def test_two_runs_are_compared(gallery: SiteProcess, visitor: Visitor) -> None:
     assert after is not None
     assert before["x"] + before["width"] <= after["x"]
     assert before["y"] == after["y"]
+    page.set_viewport_size({"width": 360, "height": 740})
+    for side, words in (("A", "fed 12 % more"), ("B", "fed 21 % more")):
+        expect(page.locator(".side > p", has_text=words)).to_contain_text(re.compile(rf"^{side} line \d+: "))
 
 
 def test_a_file_is_looked_at_and_downloaded(gallery: SiteProcess, visitor: Visitor, tmp_path: Path) -> None:
