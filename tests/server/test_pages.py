@@ -206,6 +206,11 @@ async def test_a_damaged_run_is_shown_up_to_the_damage(tmp_path: Path) -> None:
         page = await browser.page(f"/runs/{A}")
         assert status_of(page) == "damaged"
         assert f"explorer doctor {A}" in page
+        assert "A fork continues from a record before the damage" in page
+        for path in ("report", "claims", "sources", "files", "timeline"):
+            assert "The run is damaged. This page knows its records up to" in await browser.page(f"/runs/{A}/{path}")
+        fork = (await browser.send(f"/runs/{A}/fork", at=4)).headers["location"]
+        assert status_of(await browser.page(fork)) != "damaged"
         assert 'data-seq="4"' in page
         assert "damaged" in await browser.page("/")
         assert f"/runs/{B}" in await browser.page("/")
