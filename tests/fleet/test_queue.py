@@ -65,6 +65,18 @@ def test_what_a_queue_says_reaches_no_terminal(queue: FleetQueue, tmp_path: Path
     assert not set("\x1b\x07\x9b\u202e") & set(shown)
 
 
+def test_the_cost_of_a_run_is_unknown_only_once_its_work_ended(queue: FleetQueue, tmp_path: Path) -> None:
+    """A run that waits has none yet; one that failed has one that nothing says."""
+    waiting, _new = queue.submit(NewRun("a question that waits", {}))
+    failed, _new = queue.submit(NewRun("a question that failed", {}))
+    with queue.database.transaction() as connection:
+        connection.execute(sa.update(RUNS).where(RUNS.c.run_id == failed).values(state=QueueState.FAILED))
+    done = explorer_here("queue", cwd=tmp_path, settings={"EXPLORER_FLEET_DATABASE": queue.database.dsn})
+    rows = {line.split()[0]: line.split()[1:4] for line in done.stdout.splitlines()}
+    assert (rows[waiting][0], rows[waiting][2]) == ("waiting", "-")
+    assert (rows[failed][0], rows[failed][2]) == ("failed", "unknown")
+
+
 @pytest.mark.parametrize("run_id", ["/home/ada", "../../ada", "20261124-032547-a/../../ada", "", "ada", ".fleet"])
 def test_a_run_is_named_by_its_id_only(run_id: str) -> None:
     """What becomes the name of a folder is no path."""

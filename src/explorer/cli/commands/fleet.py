@@ -147,7 +147,7 @@ def show_queue(*, is_all: bool = False, options: QueueOptions = QUEUE) -> int:
     """List the runs of the queue: those that wait, are at work, failed or are parked; with `--all` the others, too."""
     from explorer.fleet.runs import QueueState
 
-    ended = {QueueState.DONE, QueueState.CANCELLED}
+    ended, unfinished = {QueueState.DONE, QueueState.CANCELLED}, {QueueState.WAITING, QueueState.RUNNING}
     with open_queue(configured(options, looks_at_runs).settings) as queue:
         found = queue.runs(tuple(QueueState), options.tenant)
         is_paused = queue.is_paused
@@ -162,7 +162,8 @@ def show_queue(*, is_all: bool = False, options: QueueOptions = QUEUE) -> int:
             one.run_id,
             one.state,
             duration(now - one.submitted_at),
-            cost(one.cost_usd),
+            # It is on record when the work ends: until then it is not unknown for want of a price.
+            "-" if one.cost_usd is None and one.state in unfinished else cost(one.cost_usd),
             one.worker or one.reason or one.question,
         )
         for one in shown
