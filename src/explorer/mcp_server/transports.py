@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import anyio
-import uvicorn
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
@@ -18,7 +17,7 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from explorer.network.server_connections import bounded_config
+from explorer.network.server_connections import QuietServer, bounded_config
 from explorer.schema.errors import ConfigError
 
 LOOPBACK = "127.0.0.1"
@@ -130,7 +129,7 @@ class HttpTransport:
             raise ConfigError(f"port {port} cannot be used: {error.strerror}", hint=hint) from error
         self._port: int = self._socket.getsockname()[1]
         self._token = token
-        self._server: _Uvicorn | None = None
+        self._server: QuietServer | None = None
 
     @property
     def url(self) -> str:
@@ -142,21 +141,13 @@ class HttpTransport:
         hosts = [f"{LOOPBACK}:{self._port}", f"localhost:{self._port}"]
         security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts])
         app = server.streamable_http_app(streamable_http_path=PATH, transport_security=security)
-        self._server = _Uvicorn(bounded_config(TokenGuard(app, self._token)))
+        self._server = QuietServer(bounded_config(TokenGuard(app, self._token)))
         await self._server.serve(sockets=[self._socket])
 
     def end(self) -> None:
         """Take no more requests."""
         if self._server is not None:
             self._server.should_exit = True
-
-
-class _Uvicorn(uvicorn.Server):
-    """Leaves the process's signals to the command."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        yield
 
 
 class TokenGuard:

@@ -7,10 +7,12 @@ that works on runs. So those that ask nothing end, and make place for others.
 import asyncio
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
+import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -151,3 +153,12 @@ def bounded_config(app: ASGIApp, bounds: ConnectionBounds | None = None) -> Conf
         server_header=False,
         timeout_graceful_shutdown=END_WAIT_S,
     )
+
+
+class QuietServer(uvicorn.Server):
+    """A server that leaves the process's signals to the command."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Capture none."""
+        yield

@@ -2,13 +2,11 @@
 
 import errno
 import socket
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 
-import uvicorn
 from starlette.types import ASGIApp
 
-from explorer.network.server_connections import ConnectionBounds, bounded_config
+from explorer.network.server_connections import ConnectionBounds, QuietServer, bounded_config
 from explorer.schema.errors import ConfigError, PortInUseError
 
 BACKLOG = 256
@@ -42,15 +40,6 @@ def open_socket(host: str, port: int) -> socket.socket:
     return found
 
 
-class _QuietUvicorn(uvicorn.Server):
-    """Leaves the process's signals to the command."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """Capture none."""
-        yield
-
-
 class PageServer:
     """Answers browsers on a socket that is open already."""
 
@@ -59,7 +48,7 @@ class PageServer:
     ) -> None:
         self._listening = listening
         self._on_end = on_end
-        self._server = _QuietUvicorn(bounded_config(app, bounds))
+        self._server = QuietServer(bounded_config(app, bounds))
 
     def address(self, host: str) -> str:
         """Return the address for a browser of this machine."""
