@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command import explorer_here
-from explorer.workspace.safe_open import make_private_folder, open_private, write_private
+from explorer.workspace.safe_open import make_private_folder, open_private, replace_private, write_private
 
 
 @pytest.fixture
@@ -41,6 +41,20 @@ def test_what_is_made_is_the_owners(tmp_path: Path) -> None:
         open_private(tmp_path / "a" / "c", "x")
     with pytest.raises(FileExistsError):
         make_private_folder(tmp_path / "a" / "c" / "d")
+
+
+@pytest.mark.usefixtures("usual_umask")
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    """The new file is its owner's alone, and a replacement that fails leaves all as it was."""
+    folder = tmp_path / "own"
+    for content in (b"one", b"two"):
+        replace_private(folder / "record", content)
+    assert (folder / "record").read_bytes() == b"two"
+    assert open_to_others(folder) == []
+    (folder / "inner").mkdir()
+    with pytest.raises(IsADirectoryError):
+        replace_private(folder / "inner", b"three")
+    assert sorted(path.name for path in folder.iterdir()) == ["inner", "record"]
 
 
 @pytest.mark.slow

@@ -19,7 +19,15 @@ from explorer.fleet.run_record import RunRecord, RunRecords
 from explorer.journal.listing import is_run_id
 from explorer.schema.errors import StorageError
 from explorer.workspace.access import ENGINE_FOLDER, JOURNAL, restore_access
-from explorer.workspace.safe_open import TEMPORARY, make_private_folder, open_private, remove_tree, walk, write_private
+from explorer.workspace.safe_open import (
+    TEMPORARY,
+    make_private_folder,
+    open_private,
+    remove_tree,
+    replace_private,
+    walk,
+    write_private,
+)
 
 OWN_FOLDER = ".fleet"
 """The folder beside the runs that is the fleet's."""
@@ -187,6 +195,4 @@ def _append(journal: Path, lines: bytes) -> None:
         with open_private(journal, "a") as file:
             file.write(lines[len(there) :])
         return
-    beside = journal.with_name(f".{journal.name}.{secrets.token_hex(4)}")
-    write_private(beside, lines)
-    beside.replace(journal)
+    replace_private(journal, lines)

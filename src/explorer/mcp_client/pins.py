@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from explorer.schema.mcp import McpServer
-from explorer.workspace.safe_open import make_private_folder, write_private
+from explorer.workspace.safe_open import replace_private
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,8 @@ class Pins:
         """
         if self.path is None:
             return
-        make_private_folder(self.path.parent)
-        new = self.path.with_suffix(".new")
-        new.unlink(missing_ok=True)
-        write_private(new, json.dumps({name: asdict(pin) for name, pin in pins.items()}, indent=1).encode())
-        new.replace(self.path)
+        shown = {name: asdict(pin) for name, pin in pins.items()}
+        replace_private(self.path, json.dumps(shown, indent=1).encode())
 
 
 def _read(path: Path) -> Mapping[str, Pin] | None:

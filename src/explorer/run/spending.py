@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from explorer.schema.errors import ToolError
 from explorer.text.rendering import ModelText, code, codes, inline, own
-from explorer.workspace.safe_open import FILE_MODE, make_private_folder, write_private
+from explorer.workspace.safe_open import FILE_MODE, make_private_folder, replace_private
 
 FOLDER = "spending"
 DAYS_APART = timedelta(days=2)
@@ -103,7 +103,7 @@ class SpendingBook:
                 self._settle_ended(self._path, spending)
                 self._begin_day(spending)
                 yield spending
-                _write(self._path, spending)
+                replace_private(self._path, spending.model_dump_json(indent=1).encode())
         except (OSError, Timeout) as error:
             words = "the limit of all runs of this workspace's servers cannot be kept: {error}"
             raise ToolError(own(words, error=inline(str(error)))) from error
@@ -188,13 +188,6 @@ def _read(path: Path) -> DaySpending:
     except ValidationError as error:
         words = "{path} is damaged, so it is not known what is left of today's limit; the user can remove it"
         raise ToolError(own(words, path=inline(str(path)))) from error
-
-
-def _write(path: Path, spending: DaySpending) -> None:
-    new = path.with_suffix(".new")
-    new.unlink(missing_ok=True)
-    write_private(new, spending.model_dump_json(indent=1).encode())
-    new.replace(path)
 
 
 LEAST_USD = 0.01

@@ -13,6 +13,7 @@ import ctypes
 import errno
 import os
 import re
+import secrets
 import stat
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -65,6 +66,21 @@ def write_private(path: Path, content: bytes) -> None:
     """
     with open_private(path, "w") as file:
         file.write(content)
+
+
+def replace_private(path: Path, content: bytes) -> None:
+    """Write a file in place of the one that is there, whole or not at all; its folder is made where it is missing.
+
+    Raises:
+        OSError: The disk refused.
+    """
+    make_private_folder(path.parent)
+    new = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        write_private(new, content)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 QUIET = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK

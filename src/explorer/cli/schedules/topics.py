@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import re
 import signal
 import subprocess
@@ -23,7 +22,7 @@ from explorer.observe.formatting import one_line
 from explorer.schema.errors import ConfigError, NotFoundError, RunLockedError, StorageError
 from explorer.schema.messages import Frozen
 from explorer.workspace.access import journal_path
-from explorer.workspace.safe_open import make_private_folder, open_private, write_private
+from explorer.workspace.safe_open import open_private, replace_private
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 MOST_WORDS = 5
@@ -175,11 +174,8 @@ class Topics:
         return None
 
     def _write(self, path: Path, record: Topic | TopicRun) -> None:
-        new = path.with_suffix(f".{os.getpid()}.new")
         try:
-            make_private_folder(self.place)
-            write_private(new, record.model_dump_json(indent=1).encode())
-            new.replace(path)
+            replace_private(path, record.model_dump_json(indent=1).encode())
         except OSError as error:
             raise StorageError(f"cannot keep the topic in {self.place}: {error.strerror}") from error
 

@@ -19,7 +19,7 @@ from explorer.cli.settings.user_folders import config_folder
 from explorer.cli.settings.values import Origin, Raw, setting_named
 from explorer.schema.errors import ConfigError, StorageError
 from explorer.skills.tree import SKILLS, folder_digest, project_places, skill_names
-from explorer.workspace.safe_open import make_private_folder, write_private
+from explorer.workspace.safe_open import replace_private
 
 DOTENV, TOML, MCP_JSON = ".env", "explorer.toml", ".mcp.json"
 PLACES = ("workspace", "reports_dir")
@@ -242,13 +242,8 @@ class TrustedFolders:
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "files": [*map(str, files), *folder.role_files, *folder.preset_files, *map(str, folder.skills)],
         }
-        path = self._file(folder.path)
-        new = path.with_suffix(f".{os.getpid()}.new")
         try:
-            make_private_folder(self._place)
-            new.unlink(missing_ok=True)
-            write_private(new, json.dumps(record, indent=1, ensure_ascii=True).encode())
-            new.replace(path)
+            replace_private(self._file(folder.path), json.dumps(record, indent=1, ensure_ascii=True).encode())
         except OSError as error:
             raise StorageError(f"cannot remember the folder in {self._place}: {error.strerror}") from error
 
