@@ -17,8 +17,8 @@ import sqlalchemy as sa
 from cli.stage import SCRIPT, clean_environment
 from command import done_by, forked_for_fleet
 from explorer.fleet.database import META, WORKERS, FleetDatabase
-from explorer.fleet.one_workspace import agree_on_workspace
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
+from explorer.fleet.store_choice import agree_on_workspace
 from explorer.schema.errors import ConfigError, StorageError
 from fleet.postgres import server
 

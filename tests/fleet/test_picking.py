@@ -11,10 +11,9 @@ pytest.importorskip("dbos", reason="the extra fleet is not installed")
 import sqlalchemy as sa
 
 from command import explorer_here
-from explorer.fleet.database import META, RUNS, FleetDatabase
+from explorer.fleet.database import HELD, META, RATES, RUNS, SPENDING, TENANTS, FleetDatabase
 from explorer.fleet.exploration import WorkerPlan
 from explorer.fleet.leases import Ending, Leases, TakenRun
-from explorer.fleet.limit_tables import HELD, RATES, SPENDING, TENANTS
 from explorer.fleet.limits import LimitName, SharedLimitBook, put_share, shares_of
 from explorer.fleet.picking import Ticket, has_waiting, is_stalled, take_next
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState

@@ -14,7 +14,7 @@ from explorer.cli.runs_at_hand import run_to_resume
 from explorer.fleet.database import ORDERS
 from explorer.fleet.exploration import Exploration, WorkerPlan, explore
 from explorer.fleet.leases import Ending
-from explorer.fleet.plan_decisions import KIND, decision_for, waiting_call
+from explorer.fleet.orders import KIND, decision_for, waiting_call
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.fleet.store_choice import agree_on_store
 from explorer.journal.listing import read_records

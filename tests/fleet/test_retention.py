@@ -10,11 +10,10 @@ pytest.importorskip("dbos", reason="the extra fleet is not installed")
 import sqlalchemy as sa
 
 from command import explorer_here
-from explorer.fleet.database import BATCHES, CONTENTS, RUNS
+from explorer.fleet.database import BATCHES, CONTENTS, HELD, RUNS, SPENDING
 from explorer.fleet.leases import Ending
-from explorer.fleet.limit_tables import HELD, SPENDING
-from explorer.fleet.objects import open_objects
 from explorer.fleet.retention import ENDED, STUCK, Pruned, Retention
+from explorer.fleet.run_contents import open_objects
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.schema.errors import StorageError
 from fleet.test_queue import queue, tables, worker

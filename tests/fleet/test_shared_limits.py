@@ -11,10 +11,9 @@ pytest.importorskip("dbos", reason="the extra fleet is not installed")
 
 import sqlalchemy as sa
 
-from explorer.fleet.database import RUNS, FleetDatabase
+from explorer.fleet.database import HELD, RUNS, SPENDING, FleetDatabase
 from explorer.fleet.dead_holdings import presume_spent, settle_earlier
 from explorer.fleet.ledger import Answer, Later, Ledger, Refused, Report, ShareAsked, ShareExchange, Taking, release
-from explorer.fleet.limit_tables import HELD, SPENDING
 from explorer.fleet.limits import NANO, LimitName, LimitUse, SharedLimitBook, SliceName, shown, whole, window_of
 from explorer.fleet.rates import Closing, KeyIds, SlotsAsked
 from explorer.llm.models import ModelSetup

@@ -19,10 +19,9 @@ from explorer.fleet.database import BATCHES, CONTENTS, META, ORDERS, RUNS
 from explorer.fleet.folder_changes import FolderChanges
 from explorer.fleet.group_commit import GroupCommit, RunBatch
 from explorer.fleet.leases import Ending, LeaseLostError, Leases, TakenRun
-from explorer.fleet.objects import open_objects
 from explorer.fleet.orders import deliver_orders, leave_order
 from explorer.fleet.restore import Restorer
-from explorer.fleet.run_contents import RunContents
+from explorer.fleet.run_contents import RunContents, open_objects
 from explorer.fleet.run_record import RunRecords
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.fleet.store_choice import StoreKind, agree_on_store, store_of

@@ -15,7 +15,7 @@ from explorer.mcp_client.connection import ServerConnection, connected
 from explorer.mcp_client.listing import digest, effect_of, listing_of
 from explorer.mcp_client.tools import RemoteTool
 from explorer.mcp_client.transports import program
-from explorer.run.mcp_roles import used_servers, with_server_tools, without_tools
+from explorer.run.mcp_session import used_servers, with_server_tools, without_tools
 from explorer.sandbox.confinement import Launch
 from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.events import McpTool

@@ -12,8 +12,7 @@ from pydantic import SecretStr
 from explorer.cli.commands.fleet import decide_in_fleet
 from explorer.cli.runs_at_hand import OpenCopies
 from explorer.fleet.leases import Ending
-from explorer.fleet.orders import deliver_orders
-from explorer.fleet.plan_decisions import decision_for
+from explorer.fleet.orders import decision_for, deliver_orders
 from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.fleet.store_choice import agree_on_store
 from explorer.journal.control import Inbox

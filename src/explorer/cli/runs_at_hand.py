@@ -118,7 +118,7 @@ def _copy_of(settings: Settings, database: "FleetDatabase", found: "RunElsewhere
 
 
 def _new_copy(settings: Settings, database: "FleetDatabase", run_id: str) -> "RunCopy":
-    from explorer.fleet.objects import open_objects  # noqa: PLC0415 - its packages are an extra
+    from explorer.fleet.run_contents import open_objects  # noqa: PLC0415 - its packages are an extra
     from explorer.fleet.run_copy import RunCopy  # noqa: PLC0415 - the same
     from explorer.fleet.run_record import RunRecords  # noqa: PLC0415 - the same
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from explorer.fleet.database import FleetDatabase
+from explorer.fleet.database import HELD, SPENDING, FleetDatabase
 from explorer.fleet.ledger import lock_spending
-from explorer.fleet.limit_tables import HELD, SPENDING
 from explorer.fleet.limits import LimitName, Scope, SliceName, Unit, limit_name, slice_condition, whole
 from explorer.journal.run_state import JUDGE, RunState
 from explorer.schema.events import JournalRecord, RequestSent

@@ -9,7 +9,7 @@ from typing import Any
 
 from explorer.fleet.database import FleetDatabase
 from explorer.fleet.leases import Ending, TakenRun
-from explorer.fleet.plan_decisions import decision_for, waiting_call
+from explorer.fleet.orders import decision_for, waiting_call
 from explorer.fleet.run_contents import ObjectStore
 from explorer.fleet.runs import QueueState
 from explorer.fleet.store_choice import StoreKind

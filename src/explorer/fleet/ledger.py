@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from explorer.fleet.database import RUNS, FleetDatabase
-from explorer.fleet.limit_tables import HELD, SPENDING
+from explorer.fleet.database import HELD, RUNS, SPENDING, FleetDatabase
 from explorer.fleet.limits import LimitName, LimitUse, Scope, SliceName, limit_name, shown, slice_condition, uses_in
 from explorer.fleet.rates import (
     Closing,

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from explorer.fleet.database import FleetDatabase
-from explorer.fleet.limit_tables import HELD, LIMITS, RATES, SHARES, SPENDING
+from explorer.fleet.database import HELD, LIMITS, RATES, SHARES, SPENDING, FleetDatabase
 from explorer.schema.errors import ConfigError
 
 NANO = 1_000_000_000

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from explorer.fleet.database import RUNS, FleetDatabase
+from explorer.fleet.database import HELD, LIMITS, RATES, RUNS, SHARES, SPENDING, TENANTS, FleetDatabase
 from explorer.fleet.leases import Leases, TakenRun
-from explorer.fleet.limit_tables import HELD, LIMITS, RATES, SHARES, SPENDING, TENANTS
 from explorer.fleet.limits import Scope, window_of
 from explorer.fleet.runs import PAUSED, QueueState
 

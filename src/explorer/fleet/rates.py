@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from explorer.fleet.database import FleetDatabase
-from explorer.fleet.limit_tables import RATES
+from explorer.fleet.database import RATES, FleetDatabase
 from explorer.llm.models import ModelSetup
 
 MAX_CLOSED_S = 3600.0

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from explorer.fleet.database import BATCHES, CONTENTS, INPUTS, ORDERS, RUNS
-from explorer.fleet.limit_tables import HELD
+from explorer.fleet.database import BATCHES, CONTENTS, HELD, INPUTS, ORDERS, RUNS
 from explorer.fleet.run_contents import ObjectStore
 from explorer.fleet.runs import FleetQueue, QueueState
 from explorer.schema.errors import StorageError

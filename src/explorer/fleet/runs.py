@@ -13,9 +13,8 @@ import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, EnqueueOptions, WorkflowSerializationFormat
 from dbos._serialization import DefaultSerializer
 
-from explorer.fleet.database import META, RUNS, WORKERS, FleetDatabase
+from explorer.fleet.database import META, RUNS, TENANTS, WORKERS, FleetDatabase
 from explorer.fleet.database_trouble import translated
-from explorer.fleet.limit_tables import TENANTS
 from explorer.fleet.submission import check_inputs, check_name, keep_inputs, may_name_run
 from explorer.journal.listing import new_run_id
 from explorer.run.run import checked_question
@@ -52,7 +51,7 @@ class QueueState(StrEnum):
     PARKED = "parked"
     """Several workers died with it; it is not tried again by itself."""
     UNDECIDED = "undecided"
-    """Its plan waits for a decision (`plan_decisions.py`)."""
+    """Its plan waits for a decision (`orders.py`)."""
 
 
 class Wanted(StrEnum):

@@ -20,7 +20,7 @@ from explorer.cli.typo import closest
 from explorer.observe.formatting import counted, first_sentence, one_line
 from explorer.run.connectors import Connectors, left_out
 from explorer.run.extensions import OWN, Point, installed_extensions, tools_in_file
-from explorer.run.mcp_roles import mcp_names, used_servers
+from explorer.run.mcp_session import mcp_names, used_servers
 from explorer.run.resources import (
     absent_shell,
     choose_shell,

@@ -325,8 +325,8 @@ def prune(
     older_than_s = age_of(older_than).total_seconds()
     settings = configured(options, changes_runs).settings
     with open_queue(settings) as queue:
-        from explorer.fleet.objects import open_objects
         from explorer.fleet.retention import ENDED, STUCK, Retention
+        from explorer.fleet.run_contents import open_objects
 
         objects = open_objects(settings.fleet_objects)
         retention = Retention(queue, older_than_s, ENDED | STUCK if failed else ENDED, options.tenant, objects)
@@ -354,7 +354,7 @@ def decide_in_fleet(settings: Settings, name: str, decision: PlanDecision) -> st
     run_id = waits_in_fleet(settings, name)
     if not run_id:
         return ""
-    from explorer.fleet.plan_decisions import leave_decision, waiting_call
+    from explorer.fleet.orders import leave_decision, waiting_call
 
     with run_at_hand(settings, run_id) as folder:
         run_state = RunState.of(record.event for record in read_records(folder))

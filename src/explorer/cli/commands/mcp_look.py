@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from explorer.agents.roles import Role
 from explorer.cli.commands.probes import CheckResult
 from explorer.observe.formatting import counted, first_sentence, one_line
-from explorer.run.mcp_roles import roles_given, roles_with
-from explorer.run.mcp_session import ServerOpener, check_installed
+from explorer.run.mcp_session import ServerOpener, check_installed, roles_given, roles_with
 from explorer.run.resources import load_roles
 from explorer.sandbox.selection import Sandbox, choose_sandbox
 from explorer.schema.approvals import ApprovalRules

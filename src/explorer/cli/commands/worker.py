@@ -43,9 +43,8 @@ def _check(options: WorkerOptions) -> None:
 
 async def _work(queue: "FleetQueue", to_come: RunsToCome, options: WorkerOptions) -> int:
     from explorer.fleet.exploration import WorkerPlan  # noqa: PLC0415 - its packages are an extra
-    from explorer.fleet.objects import open_objects  # noqa: PLC0415 - its packages are an extra
-    from explorer.fleet.one_workspace import agree_on_workspace  # noqa: PLC0415 - the same
-    from explorer.fleet.store_choice import agree_on_store  # noqa: PLC0415 - the same
+    from explorer.fleet.run_contents import open_objects  # noqa: PLC0415 - the same
+    from explorer.fleet.store_choice import agree_on_store, agree_on_workspace  # noqa: PLC0415 - the same
     from explorer.fleet.worker import Worker  # noqa: PLC0415 - the same
 
     settings = to_come.configuration.settings
