@@ -9,7 +9,7 @@ from rich.console import Console
 
 from explorer.cli.screens.live import drawing
 from explorer.cli.screens.screen import Lines, line_of
-from explorer.observe.formatting import counted, duration, money, one_line, plain, tokens
+from explorer.observe.formatting import as_given, counted, duration, money, one_line, plain, tokens
 from explorer.observe.run_view import RunView, outcome
 from explorer.schema.events import (
     AgentContinued,
@@ -279,3 +279,13 @@ def test_what_a_helper_returned_is_shown(small_run: list[JournalRecord]) -> None
     words = "sources found 2, confidence high"
     assert line_of(records[1], view) == f"searcher-1  returned: {words}"
     assert words in drawn([*small_run, *records], 120)
+
+
+def test_a_parsed_file_has_the_name_that_the_user_knows() -> None:
+    """The text of a PDF is in a file of its own, of which the user has not heard."""
+    assert as_given("read_file inputs/my%20tide.pdf.md → lines 1-8") == "read_file inputs/my%20tide.pdf → lines 1-8"
+    assert (
+        as_given("files: `inputs/a.docx.md` [S1], `inputs/b.md` [S2]")
+        == "files: `inputs/a.docx` [S1], `inputs/b.md` [S2]"
+    )
+    assert as_given("write_file notes/tide.pdf.md") == "write_file notes/tide.pdf.md"

@@ -16,6 +16,8 @@ MINUTE_S = 60
 HOUR_MINUTES = 60
 TENTHS_BELOW_S = 9.95
 SENTENCE_CHARS = 90
+PARSED_INPUT = re.compile(r"\b(inputs/[^\s`]*?\.(?:pdf|html?|xhtml|docx|pptx|xlsx|epub))\.md\b", re.IGNORECASE)
+"""The path of the text of one of the user's files, which the engine parsed."""
 
 
 def money(usd: float | None) -> str:
@@ -151,3 +153,11 @@ def exact(text: str) -> str:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+def as_given(text: str) -> str:
+    """Return text with the user's files under the names that the user knows: `inputs/a.pdf`, not `inputs/a.pdf.md`.
+
+    The engine writes the text of a PDF or an office file next to it, and agents read that.
+    """
+    return PARSED_INPUT.sub(r"\1", text)

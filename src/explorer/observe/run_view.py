@@ -8,7 +8,7 @@ from explorer.journal import plan_state
 from explorer.journal.agent_state import RESULT
 from explorer.journal.plan_state import PlanState
 from explorer.journal.run_state import Unanswered, reserved
-from explorer.observe.formatting import counted, one_line
+from explorer.observe.formatting import as_given, counted, one_line
 from explorer.schema.events import (
     ORCHESTRATOR,
     AgentContinued,
@@ -43,7 +43,7 @@ DOING_CHARS = 60
 
 def doing(call: ToolCall, started: ToolStarted | None) -> str:
     """Return what a call does: `reading lantern-db.example`; its name, where its tool says no more."""
-    return one_line((started.activity if started else "") or call.name, DOING_CHARS)
+    return as_given(one_line((started.activity if started else "") or call.name, DOING_CHARS))
 
 
 def asked(call: ToolCall) -> str:

@@ -258,14 +258,7 @@ def analyze(state: ScriptState) -> Script:
     wish = understand_task(state.task)
     phrases = Phrases(wish.language)
     texts = yield from read_files(state, list(sources))
-    files = [
-        as_table(
-            ReadDocument(path.removeprefix("inputs/"), sources[path], path, _own_words(text), is_note=True),
-            path,
-            phrases,
-        )
-        for path, text in texts.items()
-    ]
+    files = [as_table(_file_of(path, sources[path], text), path, phrases) for path, text in texts.items()]
     if wish.has_subject:
         documents = [part for one in files for part in parts_of(one)]
         found = passages_about(documents, wish.subject, follows_names=True)
@@ -276,9 +269,12 @@ def analyze(state: ScriptState) -> Script:
     return (yield from keep(sections_of(found, phrases), gaps, folder_in(state.task) or "passages/", phrases))
 
 
-def _own_words(text: str) -> str:
-    """Return a file without the facts that the engine writes above the text of a PDF or an office file."""
-    return without_frontmatter(text) if text.startswith("---\noriginal: ") else text
+def _file_of(path: str, source: str, text: str) -> ReadDocument:
+    """Return a file of the user's, by the name that the user knows and without the engine's facts above its text."""
+    is_parsed = text.startswith("---\noriginal: ")
+    given = path.removesuffix(".md") if is_parsed else path
+    own_words = without_frontmatter(text) if is_parsed else text
+    return ReadDocument(given.removeprefix("inputs/"), source, given, own_words, is_note=True)
 
 
 def take_notes(state: ScriptState) -> Script:

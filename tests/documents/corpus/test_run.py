@@ -184,6 +184,8 @@ async def test_pdf_and_html_as_files(tmp_path: Path) -> None:
     result = await start("How far did the tide rise in March at the pier?", settings_for(tmp_path, files=files))
     assert "The tide rose by 3.4 metres at the old pier in March." in quotes_of(result)
     assert "inputs/tide.pdf" in result.report_text.partition("## References")[2]
+    assert "\n## tide.pdf\n\n[1] inputs/tide.pdf\n" in result.report_text
+    assert "tide.pdf.md" not in result.report_text
     assert (result.folder / "inputs" / "tide.pdf").read_bytes() == files[0].read_bytes()
     words = (result.folder / "inputs" / "nets.html.md").read_text()
     assert "The nets of the fleet were mended by hand" in words

@@ -14,7 +14,7 @@ from explorer.cli.screens.session_lines import approval_line, cut_line, models_w
 from explorer.cli.settings.options import CommonOptions
 from explorer.journal.agent_state import RESULT
 from explorer.journal.journal import Observe
-from explorer.observe.formatting import counted, one_line, result_words
+from explorer.observe.formatting import as_given, counted, one_line, result_words
 from explorer.observe.run_view import RunView, asked, outage_words, outcome
 from explorer.schema.events import (
     AgentContinued,
@@ -147,7 +147,7 @@ def line_of(record: JournalRecord, view: RunView) -> str:
             line = _line_of_words(event)
         case _:
             line = _line_of_plan(event)
-    return line
+    return as_given(line)
 
 
 def _line_of_plan(event: AnyEvent) -> str:
