@@ -1,9 +1,10 @@
 """What a fleet cannot use is refused in one line with its exit code, on SQLite and on Postgres; nothing is lost."""
 
 import json
+import re
 import secrets
 import subprocess
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,9 @@ from explorer.fleet.runs import FleetQueue, NewRun, QueueState
 from explorer.fleet.store_choice import agree_on_workspace
 from explorer.schema.errors import ConfigError, StorageError
 from fleet.postgres import server
+
+NOTHING: Mapping[str, str] = {}
+NOBODY = "http://127.0.0.1:9/v1"
 
 
 @pytest.fixture
@@ -59,9 +63,11 @@ class Stage:
     folder: Path
     url: str
 
-    def run(self, *words: str, cwd: Path | None = None, url: str = "") -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, *words: str, cwd: Path | None = None, url: str = "", variables: Mapping[str, str] = NOTHING
+    ) -> "subprocess.CompletedProcess[str]":
         """Run a command of the fleet."""
-        variables = clean_environment(self.folder) | {"EXPLORER_FLEET_DATABASE": url or self.url}
+        variables = clean_environment(self.folder) | {"EXPLORER_FLEET_DATABASE": url or self.url, **variables}
         process = forked_for_fleet(str(SCRIPT), *words, cwd=cwd or self.folder, variables=variables)
         return done_by(process, None, 120)
 
@@ -223,3 +229,25 @@ def test_a_database_that_cannot_be_used_is_named_without_its_password(stage: Sta
         finally:
             with queue.database.transaction() as connection:
                 connection.execute(known.values(value="1"))
+
+
+def test_what_a_run_waits_for_and_what_to_do_with_one_that_failed_is_said(stage: Stage) -> None:
+    """Nobody takes what is submitted where no worker is at work; a run that failed is tried again by the queue."""
+    done = stage.run("submit", "What is new?")
+    assert "no worker is running\n  → start one: explorer worker" in done.stderr
+    run_id = done.stdout.strip()
+    stage.run("queue", "stop", "--all")
+    again = stage.run("submit", "--sample", "What do people say about Tern TLS?")
+    assert "the queue is paused\n  → let workers take runs: explorer queue start" in again.stderr
+    with stage.queue() as queue:
+        queue.cancel(again.stdout.strip())
+    stage.run("queue", "start")
+    worked = stage.run(
+        "worker", "--until-empty", "--no-shell", "--model", "openai:a-1", variables={"OPENAI_BASE_URL": NOBODY}
+    )
+    lines = [line for line in worked.stderr.splitlines() if f"{run_id}: " in line]
+    assert len(lines) == 2, worked.stderr
+    assert all(re.match(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d ", line) for line in lines)
+    listed = stage.run("queue")
+    assert "→ put what failed or is parked into the queue again: explorer queue retry [RUN]" in listed.stderr
+    assert f"To continue:\n\n    explorer queue retry {run_id}\n" in stage.run("report", run_id).stdout

@@ -30,6 +30,8 @@ from explorer.schema.errors import ExplorerError, PausedError, StorageError
 from explorer.text.sanitize import single_line
 
 APPLICATION = "explorer-fleet"
+RETRY = "explorer queue retry {run}"
+"""Puts a run that failed into the queue again."""
 POLL_S = 1.0
 """How often the queue is asked for runs."""
 LOOK_EVERY_S = 2.0
@@ -319,6 +321,6 @@ class Worker:
         if at_work is not None and at_work.taken is taken:
             at_work.store = store
         limits = await self.limits.begin(taken, folder)
-        hooks = replace(self.plan.hooks(), run_id=taken.run_id, stop=stop, store=store)
+        hooks = replace(self.plan.hooks(), run_id=taken.run_id, stop=stop, store=store, way_on=RETRY)
         hooks = replace(hooks, retry_settings=replace(hooks.retry_settings or RetrySettings(), shared=limits))
         return await explore(Exploration(self.plan, self.queue.database, taken, folder), hooks)

@@ -92,6 +92,8 @@ class ReportOptions:
     """What a model said of its citations."""
     since: str = ""
     """A section on what changed since an earlier run, which goes below the references."""
+    way_on: str = ""
+    """The command that continues the run, for a report of the engine; empty: `explorer resume`."""
     amend: Callable[[str], str] = str
     """Returns the writer's text as the report has it, before it is rendered."""
 
@@ -132,7 +134,7 @@ def finish_run(
         return _answered(context, ended, draft, report_options)
     found = _flaws(context, draft) if draft else None
     outcome = outcome_of(run_state, ended, cut, found)
-    text = draft or unfinished_report(run_state, workspace, ended, outcome)
+    text = draft or unfinished_report(run_state, workspace, ended, outcome, report_options.way_on)
     if draft:
         language = phrases_in(report_options.language, question_of(run_state))
         text = "\n".join([text.rstrip("\n"), *what_was_tried(run_state, outcome.status, language), ""])

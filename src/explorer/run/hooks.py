@@ -98,6 +98,8 @@ class RunHooks:
     """Answers calls that an approval rule asks about; None: they are refused."""
     store: JournalStore = field(default_factory=NoStore)
     """A second place for the lines of the journal, which each of them reaches before its file."""
+    way_on: str = ""
+    """The command that continues a run which an error ended, for its report, with `{run}`; empty: `explorer resume`."""
     on_checkpoint: Callable[[str], None] | None = None
     """Called at each of the journal's points of no return, by name; tests end the process there."""
 

@@ -28,6 +28,9 @@ ENDED_WITHOUT = "its process ended before the run did"
 REPORT_GONE = "its report was removed or replaced after the run had ended"
 
 
+DEFAULTS = ReportOptions()
+
+
 @dataclass(frozen=True)
 class ReportGuard:
     """Leaves a report when what is inside ends by an error or a cancellation; the error goes on."""
@@ -39,6 +42,8 @@ class ReportGuard:
     """Language of the report's fixed words; empty: the question's."""
     stopped_by: Callable[[], str] = str
     """Why the run is cancelled, if it is; empty when that is not known."""
+    way_on: str = ""
+    """The command that continues the run; empty: `explorer resume`."""
 
     def __enter__(self) -> Self:
         """Return this guard; it acts at the end only."""
@@ -49,10 +54,13 @@ class ReportGuard:
     ) -> None:
         """Write the report, if there was an error."""
         if error is not None:
-            leave_report(self.current(), self.workspace, reason_of(error, self.stopped_by()), self.language)
+            # A run that was cancelled has not failed: whoever cancelled it knows how it continues.
+            way_on = "" if isinstance(_first(error), asyncio.CancelledError) else self.way_on
+            options = ReportOptions(self.language, way_on=way_on)
+            leave_report(self.current(), self.workspace, reason_of(error, self.stopped_by()), options)
 
 
-def leave_report(run_state: RunState, workspace: Workspace, reason: str, language: str = "") -> None:
+def leave_report(run_state: RunState, workspace: Workspace, reason: str, options: ReportOptions = DEFAULTS) -> None:
     """Write the engine's report of a run that ends early; what keeps it from being written is logged.
 
     A run that ended before, and was asked nothing since, keeps the report it has. That of a single agent has none, and
@@ -65,19 +73,19 @@ def leave_report(run_state: RunState, workspace: Workspace, reason: str, languag
         return
     is_written = False
     try:
-        finish_run(ReportContext(run_state, workspace), None, EndReason(reason), ReportOptions(language))
+        finish_run(ReportContext(run_state, workspace), None, EndReason(reason), options)
         is_written = True
     except (ExplorerError, OSError) as error:
         logger.warning("the whole report could not be written: {}", error)
     finally:
         if not is_written:
-            _write_shortest(run_state, workspace, reason)
+            _write_shortest(run_state, workspace, reason, options.way_on)
 
 
-def _write_shortest(run_state: RunState, workspace: Workspace, reason: str) -> None:
+def _write_shortest(run_state: RunState, workspace: Workspace, reason: str, way_on: str) -> None:
     """Write the least that a reader has to know, where what was found cannot be gathered."""
     run_id = workspace.folder.name
-    command = resume_command(run_state, run_id, EndCause.OTHER)
+    command = way_on or resume_command(run_state, run_id, EndCause.OTHER)
     words = f"This run ended early: {reason}.\n\nTo continue:\n\n    {command}\n"
     fields: dict[str, object] = {"run_id": run_id, "status": "partial", "reason": reason}
     try:

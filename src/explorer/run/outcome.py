@@ -264,7 +264,9 @@ WITH_TRIED = frozenset({Status.NOTHING_FOUND, Status.SOURCES_UNAVAILABLE})
 """Ends whose report lists what was looked up."""
 
 
-def unfinished_report(run_state: RunState, workspace: Workspace, ended: AgentFinished | None, outcome: Outcome) -> str:
+def unfinished_report(
+    run_state: RunState, workspace: Workspace, ended: AgentFinished | None, outcome: Outcome, way_on: str = ""
+) -> str:
     """Return what there is to say about a run without a report: the reason, all that was said and found, the way on."""
     question = run_state.started.question if run_state.started is not None else ""
     is_empty = outcome.status is Status.NOTHING_FOUND
@@ -281,7 +283,8 @@ def unfinished_report(run_state: RunState, workspace: Workspace, ended: AgentFin
         lines += ["", "## Files", ""]
         lines += [f"- `{written.path}` ({written.lines} lines): {written.title}" for written in files]
     lines += ["", "What was read is stored in `.explorer/sources/`.", ""] if run_state.sources else [""]
-    lines += ["To continue:", "", f"    {resume_command(run_state, workspace.folder.name, outcome.cause)}"]
+    command = way_on or resume_command(run_state, workspace.folder.name, outcome.cause)
+    lines += ["To continue:", "", f"    {command}"]
     return "\n".join([*lines, *what_was_tried(run_state, outcome.status, "en")])
 
 

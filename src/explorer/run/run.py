@@ -269,7 +269,8 @@ async def _work(folder: Path, journal: RunJournal, resources: RunResources, hook
     kind = AgentSession if is_single else LeanSession if resources.lean else RunSession
     session = kind(workspace, settings, journal, hooks, planner)
     message = await planner.take_decision(hooks.plan_decision, asked.message)
-    with ReportGuard(journal.state_on_disk, workspace, settings.language, lambda: hooks.stop.cut):
+    way_on = hooks.way_on.format(run=folder.name)
+    with ReportGuard(journal.state_on_disk, workspace, settings.language, lambda: hooks.stop.cut, way_on):
         try:
             conclusion = await session.work(resources, budget, message)
         except WaitingError as waiting:

@@ -122,7 +122,7 @@ class RunSession(SessionContext):
         """
         judged = await self._judge(resources, budget)
         since = story_section(self.folder, self.settings.since_run, self.run_state)
-        report_options = ReportOptions(self.settings.language, judged, since, self._without_repeated)
+        report_options = ReportOptions(self.settings.language, judged, since, amend=self._without_repeated)
         conclusion = finish_run(self.report_context, ended, cut, report_options)
         await record_moved(self.run_state, self.workspace, self.record)
         self._account_for(conclusion)

@@ -76,8 +76,18 @@ def submit(*question: str, options: SubmitOptions = SUBMIT) -> int:
                 say_unless_quiet(
                     options, "" if is_new else "this key was used before: the run is the one that it was used for"
                 )
+                say_unless_quiet(options, _what_it_waits_for(queue))
             return 0
         return _submit_many(queue, Path(options.many), given, options)
+
+
+def _what_it_waits_for(queue: "FleetQueue") -> str:
+    """Return what has to be done before a run that waits is taken; empty where a worker takes it."""
+    if queue.is_paused:
+        return "the queue is paused\n  → let workers take runs: explorer queue start"
+    if not any(one.is_alive for one in queue.workers()):
+        return "no worker is running\n  → start one: explorer worker"
+    return ""
 
 
 def _submit_many(queue: "FleetQueue", path: Path, given: "NewRun", options: SubmitOptions) -> int:
@@ -104,6 +114,7 @@ def _submit_many(queue: "FleetQueue", path: Path, given: "NewRun", options: Subm
     if len(refused) > MAX_TOLD:
         say(f"and {len(refused) - MAX_TOLD} more lines")
     say_unless_quiet(options, f"{counted(count, 'run')} submitted, {counted(len(refused), 'line')} refused")
+    say_unless_quiet(options, _what_it_waits_for(queue) if count else "")
     return ConfigError.exit_code if refused else 0
 
 
@@ -174,6 +185,8 @@ def show_queue(*, is_all: bool = False, options: QueueOptions = QUEUE) -> int:
     say_unless_quiet(
         options, f"queue: {states}{'; paused: workers take no further run (explorer queue start)' if is_paused else ''}"
     )
+    if counts[QueueState.FAILED] or counts[QueueState.PARKED]:
+        say_unless_quiet(options, "  → put what failed or is parked into the queue again: explorer queue retry [RUN]")
     return 0
 
 

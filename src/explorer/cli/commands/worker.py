@@ -1,6 +1,7 @@
 """The command `worker`: works on runs of a fleet's queue."""
 
 import asyncio
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,7 @@ async def _work(queue: "FleetQueue", to_come: RunsToCome, options: WorkerOptions
         open_objects(settings.fleet_objects),
         options.until_empty,
         lambda: tracing_to(settings, partial(say_unless_quiet, options)),
-        partial(say_unless_quiet, options),
+        partial(_say_with_time, options),
     )
     one = Worker(queue, plan)
     say_unless_quiet(
@@ -71,6 +72,11 @@ async def _work(queue: "FleetQueue", to_come: RunsToCome, options: WorkerOptions
     with ended.by_signals():
         await one.work()
     return ended.last_resort()
+
+
+def _say_with_time(options: WorkerOptions, words: str) -> None:
+    """Print a line of a worker, which is at work for days, with the time."""
+    say_unless_quiet(options, f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S} {words}")
 
 
 def _place_of_runs(settings: Settings, store: str) -> str:
