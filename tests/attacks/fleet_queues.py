@@ -32,7 +32,7 @@ sys.exit(main())
 WITH_PICKLE = "import explorer.fleet.runs as runs; runs.refuse_pickle = lambda: None"
 ANY_RUN_ID = (
     "import explorer.fleet.worker as worker; worker.checked_run_id = lambda run_id: run_id\n"
-    "import explorer.run.run as run; run.is_name = lambda text: True"
+    "import explorer.run.hooks as hooks; hooks.is_name = lambda text: True"
 )
 ANY_QUEUE = "import explorer.cli.commands.fleet as fleet; fleet.own_queue = lambda file, key: file"
 SECONDS = 25.0
