@@ -3,6 +3,8 @@
 import random
 from collections import Counter
 
+from explorer.agents.decisions import WORDS
+from explorer.schema.reasons import NoteReason
 from faults.fault_table import TABLE
 from faults.stage import pairs, steady
 from model_servers import Asked, Reply
@@ -34,12 +36,15 @@ class Chaos:
     def __call__(self, asked: Asked) -> Reply:
         """Answer, or fail."""
         self.asked += 1
-        key = f"{role_of(asked)} {asked.said[0][:80]} {len(asked.results)} {len(asked.said)}"
+        # Of the task alone: the context after it says which day of the week it is.
+        key = f"{role_of(asked)} {asked.task[:80]} {len(asked.results)} {len(asked.said)}"
         self._seen[key] += 1
         chance = random.Random(f"{self._seed} {key} {self._seen[key]}")  # noqa: S311 - a test's dice
         if self._seen[key] > MOST_IN_A_ROW or chance.random() > self._share:
             return steady(asked, self._parts)
-        row = chance.choice(PASSING if _flaws(asked) < MOST_FLAWS else WITHOUT_A_TURN)
+        # Two empty replies in a row would rightly end the conversation.
+        may_bring_a_turn = _flaws(asked) < MOST_FLAWS and asked.said[-1] != WORDS[NoteReason.EMPTY_REPLY]
+        row = chance.choice(PASSING if may_bring_a_turn else WITHOUT_A_TURN)
         self.faults[row.name] += 1
         return row.at(asked)
 
