@@ -231,6 +231,7 @@ def test_a_database_that_cannot_be_used_is_named_without_its_password(stage: Sta
                 connection.execute(known.values(value="1"))
 
 
+@pytest.mark.slow
 def test_what_a_run_waits_for_and_what_to_do_with_one_that_failed_is_said(stage: Stage) -> None:
     """Nobody takes what is submitted where no worker is at work; a run that failed is tried again by the queue."""
     done = stage.run("submit", "What is new?")

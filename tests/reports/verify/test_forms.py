@@ -173,6 +173,7 @@ def test_a_page_of_figures_without_a_sentence_is_read_in_the_time_of_its_length(
     assert spent[1] < 2 + 8 * spent[0]
 
 
+@pytest.mark.slow
 def test_a_quote_that_stands_in_very_many_places_is_read_in_the_time_of_the_page() -> None:
     """Who speaks is not looked for in the whole page once more for each place."""
     said = '"The old quay of Arvik is closed," said Ida Holm, with 4,120 tons on it. '
