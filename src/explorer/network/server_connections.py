@@ -115,7 +115,7 @@ class BoundedConnection(H11Protocol):
             self._unread = self.loop.call_later(self.bounds.read_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Go on with a client that reads."""
+        """Continue with a client that reads."""
         super().resume_writing()
         self._unread = _cancelled(self._unread)
 
