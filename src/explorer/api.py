@@ -159,7 +159,7 @@ class Run:
     @property
     def state(self) -> RunState:
         """What the records add up to: agents, sources, usage, status."""
-        return RunState.of(record.event for record in self.records)
+        return RunState.of_records(self.records)
 
     @property
     def sources(self) -> dict[str, Source]:

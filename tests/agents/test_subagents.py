@@ -165,7 +165,7 @@ class Stage:
         """One life of the run: open the journal, lead, close."""
         journal = Journal.open(self.folder / ".explorer", noon)
         try:
-            self.run_state = RunState.of(record.event for record in journal.records)
+            self.run_state = RunState.of_records(journal.records)
 
             async def record(event: AnyEvent) -> None:
                 await journal.append(event)

@@ -207,7 +207,7 @@ def setting_attack(name: str, recorded: Mapping[str, Any]) -> Attack:
     def go(folder: Path, *, is_own: bool) -> bool:
         run = Stranger(settings=recorded).put(folder, open_key(folder / "state") if is_own else None)
         own = Victim().settings(folder)
-        used = as_started(own, RunState.of(one.event for one in read_records(run)), is_own=is_own_run(run, own))
+        used = as_started(own, RunState.of_records(read_records(run)), is_own=is_own_run(run, own))
         return all(used.public()[place] == value for place, value in recorded.items())
 
     return told_apart(name, f"A journal records `{name.replace('-', '_')}`.", go, "is_own")

@@ -167,7 +167,7 @@ def test_the_changes_are_told_at_the_end(here: Explorer, tmp_path: Path) -> None
 
 def test_an_earlier_run_that_is_gone_by_the_end_costs_no_report(kept_run: Path) -> None:
     """There is nothing to compare with any more, and no page that says so wrongly; an agent's own file stays."""
-    run_state = RunState.of(record.event for record in read_records(kept_run))
+    run_state = RunState.of_records(read_records(kept_run))
     assert write_changes(kept_run, "20200101-000000-none-0000", run_state, None, "complete") == ""
     assert changes_path(kept_run, run_state) is None
     copy = kept_run.with_name("20990101-000000-copy-0000")

@@ -142,7 +142,7 @@ def test_a_run_survives_the_end_of_the_server(ending: str, hold: Hold, tmp_path:
     hold.let_go.set()
     # Its services hang up now: it ends by itself, and says that no source could be reached.
     assert explorer("resume", run, "--model", "offline", **services(hold)).returncode == 6
-    assert RunState.of(record.event for record in read_records(folder)).finished is not None
+    assert RunState.of_records(read_records(folder)).finished is not None
 
 
 @pytest.mark.slow
@@ -290,7 +290,7 @@ def test_a_run_outlives_its_client_over_http_and_survives_sigterm(hold: Hold, tm
         process.send_signal(signal.SIGTERM)
         assert process.wait(100) == 143
     assert not is_running(folder)
-    assert RunState.of(record.event for record in read_records(folder)).finished is None
+    assert RunState.of_records(read_records(folder)).finished is None
 
 
 def test_wrong_words_are_refused_before_anything_is_served(here: Explorer) -> None:

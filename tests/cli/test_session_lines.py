@@ -177,7 +177,7 @@ def test_a_run_that_began_offline_goes_on_with_a_model(here: Explorer, tmp_path:
     assert now.models["orchestrator"] == ModelInUse(
         model="openai:model-a", why="the first model of OPENAI_BASE_URL", before="offline"
     )
-    run_state = RunState.of(record.event for record in read_records(only_run(tmp_path / "workspace")))
+    run_state = RunState.of_records(read_records(only_run(tmp_path / "workspace")))
     assert run_state.answered_by == {"offline", "openai:model-a"}
 
 
@@ -190,7 +190,7 @@ def test_a_run_that_was_asked_to_be_offline_stays_so(here: Explorer, tmp_path: P
         done = here(*words, ANTHROPIC_BASE_URL=server.url, ANTHROPIC_API_KEY="k")
     assert done.returncode == 3, done.stderr
     assert "model offline for all roles: as the run was started" in done.stderr
-    run_state = RunState.of(record.event for record in read_records(only_run(tmp_path / "workspace")))
+    run_state = RunState.of_records(read_records(only_run(tmp_path / "workspace")))
     named = as_started(Settings(model="anthropic:claude-opus-5-5"), run_state, is_own=True)
     assert (named.model, named.role_models) == ("anthropic:claude-opus-5-5", {})
 
@@ -225,7 +225,7 @@ def test_the_cost_limit_that_nobody_set_ends_a_run_and_names_the_way_on(here: Ex
         assert f"explorer resume {folder.name} --max-cost 10.00" in done.stderr
         assert "cost limit" in done.stderr
         assert "--max-cost 10.00" in (folder / "report.md").read_text()
-        paid = RunState.of(record.event for record in read_records(folder)).known_cost_usd
+        paid = RunState.of_records(read_records(folder)).known_cost_usd
         assert 2 < paid <= 5
         asked = len(server.requests)
         here("resume", folder.name, ANTHROPIC_BASE_URL=server.url)
@@ -237,7 +237,7 @@ def test_the_cost_limit_that_nobody_set_ends_a_run_and_names_the_way_on(here: Ex
         LimitInUse(value=5.0, origin="default"),
         LimitInUse(value=10.0, origin="flag --max-cost"),
     ]
-    assert 5 < RunState.of(record.event for record in read_records(folder)).known_cost_usd <= 10
+    assert 5 < RunState.of_records(read_records(folder)).known_cost_usd <= 10
 
 
 def test_a_run_of_an_older_version_keeps_its_limits() -> None:

@@ -149,7 +149,7 @@ def kill_again_and_again(wire: str, limit: str, folder: Path) -> Overshoot:
                 child.kill()
             if child.returncode == 0:
                 break
-    run_state = RunState.of(record.event for record in read_records(only_run(folder)))
+    run_state = RunState.of_records(read_records(only_run(folder)))
     billed, booked = {
         "max_cost_usd": (biller.usd, run_state.known_cost_usd),
         "max_tokens": (biller.input_tokens + biller.output_tokens, run_state.usage.total_tokens),

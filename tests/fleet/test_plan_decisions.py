@@ -41,7 +41,7 @@ async def propose(one: Machine, call: str = "orchestrator.t1.1") -> None:
 
 def state_of(one: Machine) -> RunState:
     """The run as its journal has it."""
-    return RunState.of(record.event for record in read_records(one.folder))
+    return RunState.of_records(read_records(one.folder))
 
 
 async def test_a_plan_is_decided_from_any_machine_and_once(queue: FleetQueue, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def calls_of(records: list[JournalRecord]) -> list[str]:
 def behaviour(run: RunResult) -> dict[str, object]:
     """All that a program or a user can tell of a run, words of the engine left out."""
     records = read_records(run.folder)
-    run_state, view = RunState.of(record.event for record in records), RunView()
+    run_state, view = RunState.of_records(records), RunView()
     for record in records:
         view.apply(record)
     return {

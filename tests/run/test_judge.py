@@ -83,7 +83,7 @@ async def test_each_cited_sentence_is_judged(tmp_path: Path) -> None:
     assert fields["cost_usd"] > 0
     claims = [json.loads(line) for line in (run / ".explorer" / "claims.jsonl").read_text().splitlines()]
     assert {claim["judged"] for claim in claims if claim["ids"]} == {"carried"}
-    run_state = RunState.of(record.event for record in records_of(run))
+    run_state = RunState.of_records(records_of(run))
     assert [one.asked for one in run_state.judged] == [asked]
 
 
@@ -94,7 +94,7 @@ async def test_a_limit_ends_the_asking(tmp_path: Path) -> None:
     (judged,) = [record.event for record in records_of(run) if isinstance(record.event, CitationsJudged)]
     assert 0 < judged.asked == asked < 40
     assert "limit on steps" in judged.problem
-    run_state = RunState.of(record.event for record in records_of(run))
+    run_state = RunState.of_records(records_of(run))
     assert run_state.steps + asked <= 50
 
 
@@ -121,7 +121,7 @@ async def test_a_money_limit_holds_by_the_judges_bill(tmp_path: Path, wire: str,
     bill = Bill(reports_usage, PRICES.get(wire, PRICE))
     most = 0.03 * bill.price.input_usd
     run, asked = await _judged_demo(tmp_path, bill, wire, max_cost_usd=most)
-    run_state = RunState.of(record.event for record in records_of(run))
+    run_state = RunState.of_records(records_of(run))
     (judged,) = [record.event for record in records_of(run) if isinstance(record.event, CitationsJudged)]
     assert 0 < judged.asked == asked
     assert "limit on cost" in judged.problem
@@ -201,4 +201,4 @@ def test_the_flag_of_a_process_asks_it(tmp_path: Path) -> None:
         assert len(server.requests) > 40
     assert done.returncode == 0, done.stderr
     run = only_run(tmp_path / "workspace")
-    assert RunState.of(record.event for record in records_of(run)).judged
+    assert RunState.of_records(records_of(run)).judged

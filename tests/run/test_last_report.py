@@ -110,7 +110,7 @@ async def test_a_run_cancelled_while_its_end_is_written_keeps_its_report(tmp_pat
     )
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert RunState.of(record.event for record in read_records(tmp_path / "run")).finished is not None
+    assert RunState.of_records(read_records(tmp_path / "run")).finished is not None
     assert "status: complete\n" in written.read_text()
 
 

@@ -168,7 +168,7 @@ async def test_what_an_own_tool_stored_survives_the_end_of_its_process(tmp_path:
     with pytest.raises(StorageError):
         await start("Which is larger?", settings, dying)
     folder = settings.workspace / "run"
-    assert list(RunState.of(record.event for record in read_records(folder)).sources) == ["S1"]
+    assert list(RunState.of_records(read_records(folder)).sources) == ["S1"]
     replies = [*ASK, writing(REPORT), END]
     run = await resume(folder, settings, hooks=hooks_for(tmp_path, replies, told=[]))
     assert (run.status, run.sources) == ("complete", 2)

@@ -56,7 +56,7 @@ async def test_a_role_of_any_name_leads_and_another_writes(tmp_path: Path) -> No
     settings = prepared(tmp_path)
     run = await start("What boots?", settings, hooks([helper("scout"), helper("scribe"), FINISH]))
     assert (run.status, run.reason) == ("complete", "")
-    state = RunState.of(record.event for record in read_records(run.folder))
+    state = RunState.of_records(read_records(run.folder))
     roles = {agent.agent: agent.role for agent in state.agents.values()}
     assert roles == {"orchestrator": "chief", "scout-1": "scout", "scribe-1": "scribe"}
     loaded = [r.event for r in read_records(run.folder) if isinstance(r.event, RoleLoaded)]

@@ -262,7 +262,7 @@ async def test_nothing_changes_where_nothing_is_asked_for(tmp_path: Path) -> Non
     names = {tool.name: tool for tool in lead.tools}
     assert names.keys().isdisjoint({"propose_plan", "assess_round"})
     assert "question_id" not in names["call_agent"].parameters["properties"]
-    state = RunState.of(record.event for record in read_records(run.folder))
+    state = RunState.of_records(read_records(run.folder))
     assert state.plan.summary() is None
 
 

@@ -79,7 +79,7 @@ async def test_links_of_sources_stand_below_the_references(tmp_path: Path) -> No
         finishing(*links),
     ]
     run = await run_with(tmp_path, replies)
-    ids = {source.url: source.id for source in RunState.of(r.event for r in read_records(run.folder)).sources.values()}
+    ids = {source.url: source.id for source in RunState.of_records(read_records(run.folder)).sources.values()}
     assert ids[known[1]] == "S30"
     assert [(link.url, link.source) for link in run.further_links] == [(known[0], ids[known[0]]), (known[1], "S30")]
     _, _, tail = run.report_text.partition("## References\n")

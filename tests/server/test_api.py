@@ -413,7 +413,7 @@ async def test_no_answer_has_a_key(tmp_path: Path) -> None:
 async def test_a_report_is_read_with_its_evidence(tmp_path: Path) -> None:
     """Its text, its fields, a card for each citation with the passages, and each checked sentence by verdict."""
     folder = (await two_runs(tmp_path / "workspace"))[0]
-    run_state = RunState.of(record.event for record in read_records(folder))
+    run_state = RunState.of_records(read_records(folder))
     evidence = run_evidence(report_text(folder), run_state, Workspace(folder))
     async with browsing(tmp_path) as browser:
         report = await read(browser, f"/api/runs/{A}/report")

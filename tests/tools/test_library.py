@@ -201,7 +201,7 @@ async def test_a_second_run_on_the_same_day_adds(tmp_path: Path) -> None:
         folder = tmp_path / "workspace" / run
 
         def sources(folder: Path = folder) -> Mapping[str, Source]:
-            return RunState.of(record.event for record in read_records(folder)).sources
+            return RunState.of_records(read_records(folder)).sources
 
         tools = library_tools(LibraryAccess(Library(tmp_path / "reports", noon), run, sources))
         settings = Settings(workspace=tmp_path / "workspace", roles_dir=roles, files=(notes,), shell="off")

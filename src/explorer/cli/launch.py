@@ -237,7 +237,7 @@ def _refuse_unsafe_by_file(folder: Path, configuration: Configuration) -> None:
     shell = next(value for value in configuration.values if value.name == "shell")
     if configuration.settings.shell != "unsafe" or shell.level in {Origin.FLAG, Origin.ENVIRONMENT}:
         return
-    before = RunState.of(record.event for record in read_records(folder)).sandbox
+    before = RunState.of_records(read_records(folder)).sandbox
     why = f"this run's commands were confined by {before}" if before in CONFINED else ""
     if not is_own(folder, open_key(configuration.settings.state_dir)):
         why = "nothing proves that you started this run"

@@ -296,7 +296,7 @@ def _measured(question: EvalQuestion, folder: Path) -> Score:
 
 
 def _has_ended(folder: Path) -> bool:
-    return is_run(folder) and RunState.of(record.event for record in read_records(folder)).finished is not None
+    return is_run(folder) and RunState.of_records(read_records(folder)).finished is not None
 
 
 def _unused(folder: Path, most_usd: float) -> float:

@@ -114,7 +114,7 @@ def score_run(question: EvalQuestion, folder: Path) -> Score:
         All that can be measured; without a status when the run has not ended.
     """
     records = read_records(folder)
-    run_state = RunState.of(record.event for record in records)
+    run_state = RunState.of_records(records)
     spending = spending_of(records)
     ended = run_state.finished
     workspace = Workspace(folder)

@@ -127,7 +127,7 @@ def _records(folder: Path) -> RunState | None:
     """Return the state of a run that has begun; of one that has not, nothing is left behind."""
     records = read_records(folder) if is_run(folder) else ()
     if records:
-        return RunState.of(record.event for record in records)
+        return RunState.of_records(records)
     if folder.exists():
         remove_tree(folder)
     return None

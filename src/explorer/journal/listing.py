@@ -199,7 +199,7 @@ def overview(folder: Path) -> RunOverview:
 
 def overview_of(records: Sequence[JournalRecord], folder: Path, is_at_work: Callable[[], bool]) -> RunOverview:
     """Return the line of a run that has these records; whether it is at work is asked where it has no end."""
-    run_state = RunState.of(record.event for record in records)
+    run_state = RunState.of_records(records)
     return RunOverview(
         run_id=folder.name,
         folder=folder,

@@ -15,6 +15,7 @@ from explorer.schema.events import (
     ApprovalAnswer,
     ApprovalDecided,
     CitationsJudged,
+    JournalRecord,
     Lookup,
     McpToolsListed,
     PathMoved,
@@ -212,6 +213,11 @@ class RunState:
         for event in events:
             run_state.apply(event)
         return run_state
+
+    @classmethod
+    def of_records(cls, records: Iterable[JournalRecord]) -> "RunState":
+        """Return the state after the events of these records."""
+        return cls.of(record.event for record in records)
 
     def apply(self, event: AnyEvent) -> None:
         """Apply one event of any agent."""

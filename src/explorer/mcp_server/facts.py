@@ -132,7 +132,7 @@ def report_facts(folder: Path, error: ModelText = NOTHING, waiting: ApprovalRequ
 
 
 def _state_of(folder: Path) -> RunState:
-    return RunState.of(record.event for record in read_records(folder))
+    return RunState.of_records(read_records(folder))
 
 
 def report_uri(run_id: str) -> str:

@@ -276,7 +276,7 @@ class ReadRunSourceTool(ServedTool[ReadRunSourceArguments]):
         """Read the source, or list the sources."""
         folder = self._runs.folder_of(arguments.run_id)
         records = await asyncio.to_thread(read_records, folder)
-        known = RunState.of(record.event for record in records).sources
+        known = RunState.of_records(records).sources
         workspace = Workspace(folder)
         if not arguments.source_id:
             listed = ListSourcesTool(workspace, lambda: known)

@@ -191,7 +191,7 @@ def snapshot_on_disk(folder: Path, status: str = "") -> RunSnapshot:
         StorageError: The run's journal cannot be read, or is damaged.
     """
     records = read_records(folder)
-    run_state = RunState.of(record.event for record in records)
+    run_state = RunState.of_records(records)
     ended = str(run_state.finished.status) if run_state.finished is not None else status
     return snapshot_of(folder, run_state, records[0].at if records else None, ended)
 

@@ -333,7 +333,7 @@ def _check_journal(folder: Path) -> None:
         raise ConfigError("the file contains no run: there is no journal in it", hint=HOW_TO_PACK)
     found = scan(path.read_bytes())
     started = found.records[0].event if found.records else None
-    run_state = RunState.of(record.event for record in found.records)
+    run_state = RunState.of_records(found.records)
     if not isinstance(started, RunStarted) or run_state.started is None or run_state.started.run_id != folder.name:
         raise ConfigError(f"the file's journal is not that of run {folder.name}", hint=HOW_TO_PACK)
     Settings.recorded(started.settings)

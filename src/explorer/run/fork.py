@@ -56,7 +56,7 @@ async def fork(
             hint=f"their numbers: explorer show {folder.name} --timeline",
         )
     kept = records[:at]
-    run_state = RunState.of(record.event for record in kept)
+    run_state = RunState.of_records(kept)
     question = run_state.started.question if run_state.started is not None else ""
     run_id = new_run_id(question, now)
     target = (workspace or folder.parent) / run_id

@@ -124,7 +124,7 @@ def report_of_unfinished(folder: Path) -> None:
         return
     restore_access(folder)
     try:
-        run_state = RunState.of(record.event for record in read_records(folder))
+        run_state = RunState.of_records(read_records(folder))
     except StorageError:
         return
     if run_state.finished is not None and _has_report(folder):

@@ -57,7 +57,7 @@ def _looked_up(text: str, workspace: Workspace) -> Evidence:
         records = read_records(workspace.folder)
     except (NotFoundError, StorageError):
         return Evidence()
-    return run_evidence(text, RunState.of(record.event for record in records), workspace)
+    return run_evidence(text, RunState.of_records(records), workspace)
 
 
 def _content(workspace: Workspace, path: str) -> bytes | None:

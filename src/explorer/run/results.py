@@ -110,7 +110,7 @@ def _counts(report: str) -> dict[str, Any]:
 
 def run_facts(view: RunView, folder: Path, records: Sequence[JournalRecord]) -> dict[str, object]:
     """Return the facts of a run as JSON for programs."""
-    spending, run_state = spending_of(records), RunState.of(record.event for record in records)
+    spending, run_state = spending_of(records), RunState.of_records(records)
     seconds = {agent.id: agent.seconds for agent in spending.agents}
     path = report_path(folder)
     return {

@@ -117,7 +117,7 @@ class RunJournal:
         self._journal.finish_writing()
         if self._journal.last_seq == self._applied:
             return self.run_state
-        return RunState.of(record.event for record in read_records(self._folder))
+        return RunState.of_records(read_records(self._folder))
 
 
 def stored_answer(folder: Path) -> JsonObject | None:

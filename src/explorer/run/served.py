@@ -187,7 +187,7 @@ class ServedRuns:
         await self.settled(folder)
         try:
             settings = self._plan.settings_to_resume(folder)
-            run_state = RunState.of(record.event for record in await asyncio.to_thread(read_records, folder))
+            run_state = RunState.of_records(await asyncio.to_thread(read_records, folder))
         except ExplorerError as error:
             raise ToolError(in_words(error)) from error
         started, before = run_state.started, SpentBefore.of(run_state, message)
@@ -318,7 +318,7 @@ class ServedRuns:
             records = read_records(self.workspace / run_id)
         except ExplorerError:
             return None
-        return RunState.of(record.event for record in records).known_cost_usd
+        return RunState.of_records(records).known_cost_usd
 
     def _note_end(self, run_id: str, task: asyncio.Task[RunResult]) -> None:
         self._at_work.pop(run_id, None)
@@ -373,7 +373,7 @@ NOTHING_SPENT = SpentBefore()
 
 
 def _is_ended(folder: Path) -> bool:
-    return RunState.of(record.event for record in read_records(folder)).finished is not None
+    return RunState.of_records(read_records(folder)).finished is not None
 
 
 def _takes_message(event: AnyEvent) -> bool:

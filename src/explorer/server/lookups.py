@@ -104,7 +104,7 @@ def source_page(folder: Path, identifier: str, evidence: Evidence, claim: int | 
     Raises:
         NotFoundError: The run has no such source.
     """
-    known = RunState.of(record.event for record in good_records(folder)).sources
+    known = RunState.of_records(good_records(folder)).sources
     if identifier not in known:
         raise NotFoundError(
             f"run {folder.name} has no source {identifier[:40]!r}", hint="its sources are on their page"

@@ -61,7 +61,7 @@ def quotes_of(result: RunResult) -> dict[str, str]:
 
 def lookups_of(result: RunResult) -> list[str]:
     """The tools of all lookups of a run, in their order."""
-    state = RunState.of(record.event for record in read_records(result.folder))
+    state = RunState.of_records(read_records(result.folder))
     return [record.tool for record in state.lookups.values()]
 
 

@@ -370,7 +370,7 @@ def decide_in_fleet(settings: Settings, name: str, decision: PlanDecision) -> st
     from explorer.fleet.orders import leave_decision, waiting_call
 
     with run_at_hand(settings, run_id) as folder:
-        run_state = RunState.of(record.event for record in read_records(folder))
+        run_state = RunState.of_records(read_records(folder))
     call = waiting_call(run_state)
     if not call:
         raise ConfigError("no plan of this run waits for a decision", hint=f"its state: explorer show {run_id}")

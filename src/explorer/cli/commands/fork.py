@@ -58,7 +58,7 @@ def fork(
 
 
 def _is_complete(forked: Forked) -> bool:
-    finished = RunState.of(record.event for record in read_records(forked.folder)).finished
+    finished = RunState.of_records(read_records(forked.folder)).finished
     return finished is not None and finished.status is Status.COMPLETE
 
 

@@ -29,7 +29,7 @@ def check_run(folder: Path) -> list[CheckResult]:
         found = examine(journal_path(folder).read_bytes())
     except OSError as error:
         raise StorageError(f"cannot read the journal of {folder.name}: {error.strerror}") from error
-    run_state = RunState.of(record.event for record in found.records)
+    run_state = RunState.of_records(found.records)
     workspace = Workspace(folder)
     is_busy = is_running(folder)
     return [

@@ -123,7 +123,7 @@ def verify(
 
 
 def _verify(folder: Path, settings: Settings, judge_model: str | None, options: CommonOptions, *, is_all: bool) -> int:
-    run_state = RunState.of(record.event for record in read_records(folder))
+    run_state = RunState.of_records(read_records(folder))
     workspace = Workspace(folder)
     draft, text_of = draft_of(workspace), text_reader(workspace)
     verification, found = _checked(run_state, draft.text, workspace)

@@ -186,7 +186,7 @@ class SummaryPrinter:
         """Return how to go on; after a limit with a larger one, which takes what the journal says of the old one."""
         if result.cause not in LIMIT_WORDS:
             return self._resume_command(result.run_id)
-        run_state = RunState.of(record.event for record in read_records(result.folder))
+        run_state = RunState.of_records(read_records(result.folder))
         return resume_command(run_state, result.run_id, result.cause) + self._place()
 
     def _resume_command(self, run_id: str) -> str:
