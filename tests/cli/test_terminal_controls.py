@@ -2,6 +2,7 @@
 
 import io
 import json
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from explorer.workspace.access import journal_path
 TITLE = "\x1b]0;owned\x07"
 RED = "\x1b[31m"
 EIGHT_BIT = "\x9b31m"
+BIDI = "\u202e\u2066\u200f\u061c"
+"""Characters that turn the order of what follows round."""
 KEPT = "\n\t| a | 光 | 👩\u200d🔬 |\n"
 """With a joined emoji, whose joiner is no control character."""
 
@@ -26,20 +29,27 @@ KEPT = "\n\t| a | 光 | 👩\u200d🔬 |\n"
 def test_a_report_in_a_pipe_has_no_control_sequence(kept_run: Path, here: Explorer, words: tuple[str, ...]) -> None:
     """As text they are dropped whole; as JSON they are escapes, and the text is complete."""
     report = kept_run / "report.md"
-    text = f"{report.read_text()}{TITLE}{RED}end{EIGHT_BIT}{KEPT}"
+    text = f"{report.read_text()}{TITLE}{RED}end{EIGHT_BIT}{BIDI}{KEPT}"
     report.write_text(text)
     done = here(*words)
     assert "end\n\t| a | 光 | 👩\u200d🔬 |" in done.stdout
     assert "owned" not in done.stdout
-    assert not [c for c in done.stdout if (c < " " and c not in "\n\t") or "\x7f" <= c < "\xa0"]
+    assert controls(done.stdout) == []
     done = here(*words, "--output-format", "json")
-    assert json.loads(done.stdout)["report_text"].endswith(f"{TITLE}{RED}end{EIGHT_BIT}{KEPT}")
-    assert not [c for c in done.stdout if (c < " " and c != "\n") or "\x7f" <= c < "\xa0"]
+    assert json.loads(done.stdout)["report_text"].endswith(f"{TITLE}{RED}end{EIGHT_BIT}{BIDI}{KEPT}")
+    assert controls(done.stdout) == []
 
 
 def controls(text: str) -> list[str]:
     """The characters of a text that control a terminal."""
-    return [c for c in text if (c < " " and c not in "\n\t") or "\x7f" <= c < "\xa0"]
+    turns = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
+    return [
+        c
+        for c in text
+        if (unicodedata.category(c) == "Cc" and c not in "\n\t")
+        or unicodedata.bidirectional(c) in turns
+        or c in "\u200e\u200f\u061c"
+    ]
 
 
 def renamed(folder: Path) -> Path:
@@ -47,7 +57,7 @@ def renamed(folder: Path) -> Path:
     records = [json.loads(line) for line in OLD.read_text().strip().split("\n")]
     for record in records:
         for name in {"agent", "role", "run_id", "model", "name", "shell"} & record.keys():
-            record[name] = f"{record[name]}{TITLE}{RED}{EIGHT_BIT}"
+            record[name] = f"{record[name]}{TITLE}{RED}{EIGHT_BIT}{BIDI}"
     run = folder / "workspace" / RUN
     (run / ".explorer").mkdir(parents=True)
     journal_path(run).write_bytes(sealed(records))

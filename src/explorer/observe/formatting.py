@@ -96,12 +96,13 @@ def counted(number: int, word: str) -> str:
 # ECMA-48 control sequences (CSI), operating system commands (OSC), and the rest that an ESC begins.
 SEQUENCE = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|\x9d).*?(?:\x07|\x1b\\|\x9c|$)|\x1b.")
 
-
-CONTROLS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+BIDI_CONTROLS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+"""The Unicode property Bidi_Control: they change the order in which a terminal shows what follows (CVE-2021-42574)."""
+CONTROLS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0), *BIDI_CONTROLS) if chr(code) not in "\n\t"}
 
 
 def without_controls(text: str) -> str:
-    """Drop terminal control sequences whole, then every other control character but newline and tab."""
+    """Drop terminal control sequences whole, then every other control, also of direction, but newline and tab."""
     return SEQUENCE.sub("", text).translate(CONTROLS)
 
 

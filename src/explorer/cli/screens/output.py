@@ -18,7 +18,7 @@ from rich.cells import cell_len, set_cell_size
 
 from explorer.cli.settings.options import OutputFormat
 from explorer.observe.command_result import CommandResult
-from explorer.observe.formatting import one_line, plain, without_controls
+from explorer.observe.formatting import BIDI_CONTROLS, one_line, plain, without_controls
 from explorer.schema.errors import ExplorerError, StorageError
 
 GAP = "  "
@@ -120,7 +120,7 @@ HUNG_UP = 129
 """128 and the number of the signal, as shells count."""
 
 
-ESCAPED_CONTROLS = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+ESCAPED_CONTROLS = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *BIDI_CONTROLS)}
 """Controls that JSON does not escape by itself, with their escapes."""
 
 
