@@ -13,7 +13,7 @@ from made_runs import A, B
 from server.browser.browser_stage import ASK, SiteProcess, Visitor, agent, expect, filled_site, status
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
 pytestmark = pytest.mark.slow
 
@@ -104,6 +104,18 @@ def test_the_slider_leads_to_a_past_moment(gallery: SiteProcess, visitor: Visito
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     page.get_by_role("link", name="Permanent address").click()
     expect(status(page)).to_have_text("complete")
+
+
+def test_a_slider_that_is_moved_before_its_script_has_begun_is_followed(gallery: SiteProcess, visitor: Visitor) -> None:
+    """The place where it is then is shown, as that of a slider that the browser puts back where it was."""
+    page = visitor.open(gallery)
+    waiting: list[Route] = []
+    page.route("**/timeline.js", lambda route: waiting.append(route))  # noqa: PLW0108 - it gets attributes
+    page.goto(f"/runs/{A}/timeline", wait_until="commit")
+    page.locator("#at").fill("2")
+    waiting[0].continue_()
+    expect(page).to_have_url(re.compile(r"/timeline\?at=2$"))
+    expect(page.locator("#then")).to_contain_text("After record 2")
 
 
 def test_two_runs_are_compared(gallery: SiteProcess, visitor: Visitor) -> None:

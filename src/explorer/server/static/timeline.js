@@ -23,6 +23,8 @@
     } finally { isLoading = false; }
   };
   slider.addEventListener("input", show);
+  // It was moved before this script ran, or the browser kept its place.
+  if (slider.value !== slider.defaultValue) show();
   const play = document.querySelector("#play");
   play.hidden = false;
   const pause = () => { clearInterval(timer); timer = 0; play.textContent = "Play"; };
