@@ -171,6 +171,7 @@ def under_kills(  # noqa: PLR0913, PLR0917 - what the measurement is made of
     kill_every_s: float,
     between: Callable[[int], None] = lambda _n: None,
     store: str = "local",
+    least_kills: int = 0,
 ) -> Figures:
     """Submit the runs, let workers work on them and kill some, until none is left.
 
@@ -182,16 +183,19 @@ def under_kills(  # noqa: PLR0913, PLR0917 - what the measurement is made of
         kill_every_s: Seconds between two kills; 0: none.
         between: Called after each kill with their number, e.g. to restart the database.
         store: Where the runs are; with `database`, each worker has a folder of its own.
+        least_kills: While there were fewer, another run is submitted when none is left.
     """
     queue = FleetQueue(FleetDatabase(url))
     chance = random.Random(7)  # noqa: S311 - which worker dies
     began = time.monotonic()
-    submitted = [queue.submit(NewRun(QUESTION, dict(SAMPLE)))[0] for _ in range(runs)]
+    submitted = [_submit(queue) for _ in range(runs)]
     machines = Machines(folder, url, store)
     alive = [machines.worker() for _ in range(workers)]
     kills, last = 0, time.monotonic()
     try:
-        while _has_work(queue) and time.monotonic() - began < MAX_S:
+        while (_has_work(queue) or kills < least_kills) and time.monotonic() - began < MAX_S:
+            if not _has_work(queue):
+                submitted.append(_submit(queue))
             time.sleep(LOOK_S)  # noqa: TID251 - other processes work meanwhile
             if kill_every_s and time.monotonic() - last > kill_every_s:
                 victim = chance.choice(alive)
@@ -230,6 +234,10 @@ def _killed(victim: "subprocess.Popen[bytes]", queue: FleetQueue) -> bool:
     if may_die:
         victim.wait()
     return may_die
+
+
+def _submit(queue: FleetQueue) -> str:
+    return queue.submit(NewRun(QUESTION, dict(SAMPLE)))[0]
 
 
 def _has_work(queue: FleetQueue) -> bool:

@@ -83,8 +83,9 @@ def worker(folder: Path, hold: Hold, *flags: str, database: str = "") -> Generat
 
 def test_nothing_is_lost_or_done_twice_when_workers_are_killed(tmp_path: Path) -> None:
     """On a file: all reports are those of an undisturbed run, and no tool's effect is there twice."""
-    found = bench().under_kills(tmp_path, f"sqlite:///{tmp_path}/queue.sqlite", 8, 2, 4.0)
-    assert (found.done, found.equal, found.effects_twice, found.parked) == (8, 8, 0, 0)
+    found = bench().under_kills(tmp_path, f"sqlite:///{tmp_path}/queue.sqlite", 8, 2, 4.0, least_kills=2)
+    assert found.kills >= 2
+    assert (found.done, found.equal, found.effects_twice, found.parked) == (found.runs, found.runs, 0, 0)
 
 
 def test_the_same_on_postgres_that_is_restarted_twice(tmp_path: Path) -> None:
@@ -99,9 +100,9 @@ def test_the_same_on_postgres_that_is_restarted_twice(tmp_path: Path) -> None:
                 postgres.start()
                 restarts += 1
 
-        found = bench().under_kills(tmp_path, postgres.url, 10, 2, 4.0, restart)
+        found = bench().under_kills(tmp_path, postgres.url, 10, 2, 4.0, restart, least_kills=2)
         assert restarts == 2
-        assert (found.done, found.equal, found.effects_twice) == (10, 10, 0)
+        assert (found.done, found.equal, found.effects_twice) == (found.runs, found.runs, 0)
 
 
 def test_a_frozen_worker_writes_nothing_once_its_lease_is_over(tmp_path: Path, hold: Hold) -> None:
