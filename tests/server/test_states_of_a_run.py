@@ -5,8 +5,9 @@ from pathlib import Path
 
 from engine_stage import noon
 from explorer.journal.journal import Journal
+from explorer.observe.run_origin import run_origin
 from explorer.schema.events import AgentFinished, AgentStarted, AnyEvent, RunFinished, RunStarted, Status
-from made_runs import A, two_runs
+from made_runs import A, make_run, two_runs
 from server.site_stage import browsing, plain
 
 LEAD = "orchestrator"
@@ -82,3 +83,17 @@ async def test_a_long_question_can_be_read_to_its_end(tmp_path: Path) -> None:
         assert whole is not None
         assert whole[1].strip() == LONG_QUESTION.strip()
         assert "The whole question" not in await browser.page(f"/runs/{A}")
+
+
+async def test_pages_say_that_a_run_was_carried_here(tmp_path: Path) -> None:
+    """What `explorer show` says above a run of somebody else is on each page of it; the user's own has no such line."""
+    folder = await make_run(tmp_path / "workspace", "20260801-090000-ropes-cccc", [], "# Ropes\n")
+    async with browsing(tmp_path) as browser:
+        run = await browser.ask("What do the ropes cost?")
+        assert "carried run" not in plain(await browser.until(run, "complete"))
+        said = run_origin(folder, tmp_path / "state")
+        assert said.startswith("carried run: nothing proves that you started it")
+        for path in ("", "?at=3", "/timeline", "/report", "/claims", "/files"):
+            assert said in plain(await browser.page(f"/runs/{folder.name}{path}")), path
+        assert (await browser.get(f"/api/runs/{folder.name}")).json()["head"]["origin"] == said
+        assert (await browser.get(f"/api/runs/{run}")).json()["head"]["origin"] == ""

@@ -39,6 +39,8 @@ MAX_DIGITS = 18
 PLAN_EVENTS = frozenset({"plan_proposed", "plan_decided", "round_assessed"})
 AsksOf = Callable[[str], ApprovalRequest | None]
 """Return the call of a run that waits for approval in this process, by the run's id."""
+OriginOf = Callable[[Path], str]
+"""Return what is to be said of a run, by its folder, that nothing proves to be the user's own."""
 
 
 @dataclass
@@ -131,9 +133,12 @@ class SeenRun:
 class RunFeed:
     """One run, read once for all browsers that watch it."""
 
-    def __init__(self, folder: Path, asks: AsksOf = lambda _run: None) -> None:
+    def __init__(self, folder: Path, asks: AsksOf = lambda _run: None, origin_of: OriginOf = lambda _run: "") -> None:
         self.folder = folder
+        self.origin = ""
+        """What is to be said of a run that nothing proves to be the user's own; empty for the user's own."""
         self._asks = asks
+        self._origin_of = origin_of
         self.asked: ApprovalRequest | None = None
         """The call of it that waits for approval; None where none does, or another process works on the run."""
         self.run = SeenRun()
@@ -233,6 +238,8 @@ class RunFeed:
         run, records = SeenRun(), self._read()
         self.records = records
         run.apply(records)
+        if records:
+            self.origin = self._origin_of(self.folder)
         return run, records
 
     def _read(self) -> tuple[JournalRecord, ...]:
@@ -265,8 +272,9 @@ class RunFeed:
 class RunFeeds:
     """The feeds of a server. Each is followed while somebody watches; some more are kept."""
 
-    def __init__(self, asks: AsksOf = lambda _run: None) -> None:
+    def __init__(self, asks: AsksOf = lambda _run: None, origin_of: OriginOf = lambda _run: "") -> None:
         self._asks = asks
+        self._origin_of = origin_of
         self._feeds: OrderedDict[Path, RunFeed] = OrderedDict()
         self._group: asyncio.TaskGroup | None = None
         self._is_closing = asyncio.Event()
@@ -313,7 +321,7 @@ class RunFeeds:
             self._feeds.pop(folder, None)
             raise NotFoundError(f"there is no run {folder.name}", hint="explorer runs")
         if feed is None:
-            feed = self._feeds[folder] = RunFeed(folder, self._asks)
+            feed = self._feeds[folder] = RunFeed(folder, self._asks, self._origin_of)
         self._feeds.move_to_end(folder)
         self._drop_old(feed)
         await feed.refresh()

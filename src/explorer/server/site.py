@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -12,6 +13,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from explorer.observe.formatting import cost, counted, duration, one_line, plain, short_time, size, tokens
+from explorer.observe.run_origin import run_origin
 from explorer.run.served import ServedRuns
 from explorer.schema.errors import ConfigError, NotFoundError, StorageError, ToolError
 from explorer.schema.limits import DEFAULT_COST_USD
@@ -70,7 +72,7 @@ class WebSite:
 
     def __post_init__(self) -> None:
         """Load the templates."""
-        self.feeds = RunFeeds(self.runs.calls.of)
+        self.feeds = RunFeeds(self.runs.calls.of, partial(run_origin, state=self.runs.plan.settings.state_dir))
         self._redactor = Redactor(self.runs.secrets)
         self._templates = _environment(self._redactor)
 

@@ -100,6 +100,8 @@ class RunHead:
     seq: int
     holder: int | None
     """The process that works on it."""
+    origin: str
+    """What is to be said of a run that nothing proves to be this user's own, as an imported one; empty for the own."""
 
     @property
     def is_running(self) -> bool:
@@ -115,16 +117,17 @@ class RunHead:
 def head_of(feed: RunFeed) -> RunHead:
     """Return the head of a run's page as it is now."""
     began = feed.run.view.session_began
+    waiting = tuple(map(one_line, feed.waiting))
     since = began.isoformat() if began is not None and feed.status == RUNNING else ""
-    return replace(_head(feed.run, feed.status, feed.waiting, feed.holder), since=since)
+    return replace(_head(feed.run, feed.status, feed.origin), since=since, waiting=waiting, holder=feed.holder)
 
 
-def head_then(run: SeenRun, status: str) -> RunHead:
+def head_then(run: SeenRun, status: str, origin: str) -> RunHead:
     """Return the head of a run's page as it was then."""
-    return _head(run, status, (), None)
+    return _head(run, status, origin)
 
 
-def _head(run: SeenRun, status: str, waiting: tuple[str, ...], holder: int | None) -> RunHead:
+def _head(run: SeenRun, status: str, origin: str) -> RunHead:
     view = run.view
     return RunHead(
         run_id=view.run_id,
@@ -140,9 +143,10 @@ def _head(run: SeenRun, status: str, waiting: tuple[str, ...], holder: int | Non
         facts=tuple(_facts(view, is_at_work=status in AT_WORK)),
         since="",
         orders=tuple(f"{order.kind} applied at record {order.seq}: {one_line(order.text)}" for order in view.orders),
-        waiting=tuple(map(one_line, waiting)),
+        waiting=(),
         seq=view.seq,
-        holder=holder,
+        holder=None,
+        origin=origin,
     )
 
 

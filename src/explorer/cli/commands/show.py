@@ -14,7 +14,7 @@ from explorer.cli.screens.output import emit_json, emit_page, terminal_width
 from explorer.cli.screens.plan_page import plan_page, progress_page
 from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table
 from explorer.cli.screens.screen import line_of
-from explorer.cli.screens.session_lines import run_origin, session_page
+from explorer.cli.screens.session_lines import session_page
 from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import LATEST, UNFINISHED, WAITING, is_running, read_records
@@ -31,6 +31,7 @@ from explorer.observe.formatting import (
     tokens,
 )
 from explorer.observe.provenance import FileOrigin, Write, origins
+from explorer.observe.run_origin import run_origin
 from explorer.observe.run_view import RUNNING, AgentView, RunView, outage_words
 from explorer.run.last_report import report_of_unfinished
 from explorer.run.results import run_facts

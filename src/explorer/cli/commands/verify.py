@@ -14,7 +14,6 @@ from cyclopts import Parameter
 
 from explorer.cli.runs_at_hand import RunName, run_at_hand
 from explorer.cli.screens.output import emit_json, emit_page, say
-from explorer.cli.screens.session_lines import run_origin
 from explorer.cli.settings.configuration import configured, passed_over
 from explorer.cli.settings.options import COMMON, MODELS, CommonOptions
 from explorer.journal.listing import LATEST, read_records
@@ -23,6 +22,7 @@ from explorer.llm.clients import Clients
 from explorer.llm.models import OFFLINE, choose
 from explorer.llm.retry import FailedAttempt, RetryingClient
 from explorer.observe.formatting import counted, money, one_line, tokens
+from explorer.observe.run_origin import run_origin
 from explorer.reports.verify.check import check
 from explorer.reports.verify.claims import Claim, Judgements, TextOf, Verdict, Verification, judge, without_uncited
 from explorer.reports.verify.results import claim_rows, draft_of, text_reader, write_results

@@ -3,11 +3,10 @@
 import math
 import textwrap
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from explorer.agents.budget import ReportReserve, enough, held_back
-from explorer.journal.codec import is_own
 from explorer.observe.formatting import counted, duration, money, one_line, tokens
+from explorer.observe.run_origin import unproven_words
 from explorer.observe.run_view import RunView
 from explorer.schema.events import (
     ApprovalAnswer,
@@ -19,7 +18,6 @@ from explorer.schema.events import (
     TurnTaken,
 )
 from explorer.schema.limits import Limits, claimed_limits
-from explorer.workspace.user_key import open_key
 
 OFFLINE = "offline"
 """Name of offline mode in records; not imported from the adapters, which are slow to import."""
@@ -80,27 +78,6 @@ def approval_line(event: ApprovalDecided) -> str:
         f"--approval 'allow {event.name}'",
     }
     return f"{event.agent}  {event.name} {words[event.answer]}"
-
-
-def unproven_words(no_key: str) -> str:
-    """Return the line which says that nothing proves a run to be the user's.
-
-    Args:
-        no_key: Why the user has no key; empty: there is one, and it did not write the run.
-    """
-    why = f" ({no_key})" if no_key else ""
-    return f"carried run: nothing proves that you started it{why}"
-
-
-def run_origin(folder: Path, state: Path | None) -> str:
-    """Return a line on a run that nothing proves to be the user's own; empty for the user's own.
-
-    Args:
-        folder: The run's.
-        state: The user's own folder, with the key; None: there is none.
-    """
-    key = open_key(state)
-    return "" if is_own(folder, key) else f"{unproven_words(key.problem)}; what it says may be anybody's"
 
 
 def carried_words(carried: CarriedRun | None) -> list[str]:

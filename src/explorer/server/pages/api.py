@@ -108,7 +108,7 @@ async def show_run(run_id: str, site: OfSite, at: AtRecord = None) -> RunAnswer:
         answer = _shown(feed, feed.run, seen_outcome(feed.run.view, feed.folder), head_of(feed))
     else:
         run, text = await asyncio.to_thread(_then, (await site.feeds.records(feed))[:at])
-        answer = _shown(feed, run, seen_outcome(run.view, None), head_then(run, run.view.status))
+        answer = _shown(feed, run, seen_outcome(run.view, None), head_then(run, run.view.status, feed.origin))
     # The report may have come later than the record that was seen last.
     more = {"result": with_report(answer.result, text), "last": last, "is_own": site.runs.owns(feed.folder.name)}
     more |= {"problem": problem_of(site, feed) if answer.at == last else ""}

@@ -78,7 +78,7 @@ async def values_then(feed: RunFeed, records: Sequence[JournalRecord]) -> dict[s
 
 def _values_then(feed: RunFeed, run: SeenRun, records: Sequence[JournalRecord]) -> dict[str, Any]:
     text = rebuilt_files(records).get(REPORT, "")
-    head = head_then(run, feed.status if run is feed.run else run.view.status)
+    head = head_then(run, feed.status if run is feed.run else run.view.status, feed.origin)
     return _values(feed, run) | {
         "head": head,
         "report": markdown_html(text) if text else Markup(),
