@@ -121,6 +121,40 @@ async def test_answers_that_are_none(answer: Answer, words: str) -> None:
     assert len(called) == 1
 
 
+HALF = {"content": [{"type": "text", "text": "17 \ud83d days, \U0001f600, C:\\ud83d, caf\xe9"}]}
+
+
+@pytest.mark.parametrize(("content_type", "form"), [("application/json", "%s"), ("text/event-stream", "data: %s\n\n")])
+async def test_an_answer_with_half_a_pair_of_surrogates_is_read(content_type: str, form: str) -> None:
+    """The half is replaced; whole pairs and text that looks like an escape stay."""
+
+    class Half(McpSite):
+        def _result(self, request: dict[str, Any], result: dict[str, Any]) -> Answer:
+            if "content" not in result:
+                return super()._result(request, result)
+            message = {"jsonrpc": "2.0", "id": request["id"], "result": HALF}
+            return Answer((form % json.dumps(message)).encode(), content_type=content_type)
+
+    async with at(Half()) as (connection, _site):
+        found = await connection.call("look", {}, print, may_repeat=True)
+    assert found.text == "17 ? days, \U0001f600, C:\\ud83d, caf\xe9"
+
+
+async def test_a_stream_that_ends_over_and_over_is_left() -> None:
+    """A server that asks to be connected again at once, without an end, gets no loop of requests."""
+    again = Answer(b"retry: 0\nid: 1\ndata:\n\n", content_type="text/event-stream")
+
+    class Ending(McpSite):
+        def __call__(self, handler: Handler) -> Answer:
+            return again if handler.command == "GET" else super().__call__(handler)
+
+    async with at(Ending(again)) as (connection, site):
+        with pytest.raises(ServerError, match="reconnection attempts were exhausted"):
+            await connection.call("look", {}, print, may_repeat=False)
+    after = [index for index, one in enumerate(site.asked) if b"tools/call" in one.body][-1]
+    assert len(site.asked) - after < 30
+
+
 async def test_a_redirect_to_another_server_is_not_followed() -> None:
     """So no token goes there."""
     with serving({"/mcp": McpSite()}) as other:

@@ -6,6 +6,7 @@ The SDK's own pipes read a line of any length, and its HTTP client any body; the
 import asyncio
 import json
 import os
+import re
 import signal
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Generator
@@ -31,6 +32,8 @@ from explorer.text.sanitize import single_line
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 MAX_UNASKED_BYTES = 32 * 1024 * 1024
 """What a server may send from one request to the next; a body over HTTP has the same limit."""
+MAX_UNASKED_STREAMS = 20
+"""How often a stream over HTTP is opened again from one request to the next: the server says how soon that is done."""
 MAX_LAST_WORDS = 2_000
 LAST_WORDS_S = 0.5
 END_S = 2.0
@@ -207,18 +210,32 @@ class Pipes:
 def _message_in(line: bytes) -> JSONRPCMessage | None:
     """Return the message of a line; None where it is none.
 
-    Half of a pair of characters and NaN, which JSON does not have, are replaced: else a call would wait for its answer.
+    Without NaN, which JSON does not have: else a call would wait for its answer.
     """
+    content = _without_halves(line)
     try:
-        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+        return jsonrpc_message_adapter.validate_json(content, by_name=False)
     except ValueError:
         pass
     try:
-        value: object = json.loads(line, parse_constant=lambda _name: None)
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        return jsonrpc_message_adapter.validate_json(text.encode("utf-8", "replace"), by_name=False)
+        value: object = json.loads(content, parse_constant=lambda _name: None)
+        return jsonrpc_message_adapter.validate_json(json.dumps(value, allow_nan=False), by_name=False)
     except (ValueError, RecursionError):
         return None
+
+
+ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|u[dD][89a-fA-F]..|.)", re.DOTALL)
+"""An escape of JSON; those of a pair of surrogates are one."""
+HALF_BYTES = 6
+
+
+def _without_halves(content: bytes) -> bytes:
+    """Return JSON as UTF-8, with `?` for each half of a pair of surrogates, which Python's json writes."""
+
+    def whole(found: re.Match[bytes]) -> bytes:
+        return b"?" if len(found[0]) == HALF_BYTES else found[0]
+
+    return ESCAPE.sub(whole, content.decode(errors="replace").encode())
 
 
 class GuardedMcpTransport(httpx2.AsyncBaseTransport):
@@ -228,13 +245,19 @@ class GuardedMcpTransport(httpx2.AsyncBaseTransport):
         self._guard = guard
         self._below = GuardedTransport(guard, outbound=network)
         self._state = state
+        self._streams = 0
+        """Opened since the latest request."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request.
 
         Raises:
             UrlRefusedError: The guard refuses the address.
+            ConnectError: The server ends its streams over and over.
         """
+        self._streams = self._streams + 1 if request.method == "GET" else 0
+        if self._streams > MAX_UNASKED_STREAMS:
+            raise httpx2.ConnectError(f"it ended {MAX_UNASKED_STREAMS} streams without a request", request=request)
         try:
             self._guard.check_url(str(request.url))
             response = await self._below.handle_async_request(request)
@@ -257,7 +280,7 @@ class GuardedMcpTransport(httpx2.AsyncBaseTransport):
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body that ends with an error where it is too long."""
+    """A body that ends with an error where it is too long; passed on by lines, in which no character is cut."""
 
     def __init__(self, below: httpx2.AsyncByteStream, state: TransportState) -> None:
         self._below = below
@@ -265,12 +288,19 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
+        begun = bytearray()
         async for part in self._below:
             size += len(part)
             if size > MAX_UNASKED_BYTES:
                 self._state.problem = f"it sent more than {MAX_UNASKED_BYTES:,} bytes in one answer"
                 raise httpx2.ReadError(self._state.problem)
-            yield part
+            end = max(part.rfind(b"\n"), part.rfind(b"\r")) + 1
+            begun += part[:end]
+            if end:
+                yield _without_halves(bytes(begun))
+                begun.clear()
+            begun += part[end:]
+        yield _without_halves(bytes(begun))
 
     async def aclose(self) -> None:
         await self._below.aclose()
