@@ -121,6 +121,33 @@ async def test_answers_that_are_none(answer: Answer, words: str) -> None:
     assert len(called) == 1
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(Answer(b"{", content_type="application/json"), id="no_message"),
+        pytest.param(Answer(b"<html>"), id="page"),
+        pytest.param(Answer(b"bad gateway", 502), id="proxy"),
+        pytest.param(
+            as_json({"jsonrpc": "2.0", "id": 0, "error": {"code": -32603, "message": "crash"}}, 500), id="crash"
+        ),
+    ],
+)
+async def test_an_effect_without_a_result_is_unknown(answer: Answer) -> None:
+    """The call may have been made: its agent is told to look before it does that again."""
+    async with at(McpSite(answer)) as (connection, _site):
+        with pytest.raises(ServerError, match="Whether the call took effect is unknown"):
+            await connection.call("look", {}, print, may_repeat=False)
+
+
+@pytest.mark.parametrize("answer", [Answer(b"no", 401), Answer(b"too many", 429)])
+async def test_a_request_that_was_not_taken_had_no_effect(answer: Answer) -> None:
+    """A refusal by status is one, and nothing has to be looked at."""
+    async with at(McpSite(answer)) as (connection, _site):
+        with pytest.raises(ServerError) as refused:
+            await connection.call("look", {}, print, may_repeat=False)
+    assert "unknown" not in refused.value.message
+
+
 HALF = {"content": [{"type": "text", "text": "17 \ud83d days, \U0001f600, C:\\ud83d, caf\xe9"}]}
 
 

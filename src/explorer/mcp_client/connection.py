@@ -18,6 +18,8 @@ from mcp import Client, MCPError
 from mcp.client.session import ClientSession, IncomingMessage
 from mcp.types import (
     CONNECTION_CLOSED,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
     AudioContent,
     CallToolRequest,
     CallToolRequestParams,
@@ -54,6 +56,9 @@ MOST_LOSSES = 1
 """How often a connection is opened again before a call succeeds."""
 MOST_TIMEOUTS = 2
 """Calls in a row without an answer, after which the server counts as hanging."""
+UNDONE = frozenset({INVALID_PARAMS, METHOD_NOT_FOUND})
+"""Errors after which a server did nothing. After any other it may have: also where a proxy answers for it, or its words
+are not the protocol's."""
 SESSION_OVER = "Session terminated"
 """The SDK's words where a server over HTTP does not know the session any more; it did nothing then."""
 FAILURES = (
@@ -225,8 +230,10 @@ class ServerConnection:
         """
         is_over = isinstance(error, MCPError) and error.message == SESSION_OVER
         if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED and not is_over:
-            words = "The MCP server {name} refused: {why}"
             why = attempt.state.explained(single_line(error.message, 2_000))
+            if not may_repeat and not attempt.state.is_refused and error.code not in UNDONE:
+                raise self._unanswered(why, may_repeat=may_repeat) from error
+            words = "The MCP server {name} refused: {why}"
             raise ServerError(own(words, name=code(self.server.name), why=why)) from error
         attempt.state.over.set()
         await attempt.closed.wait()  # then all is known of what went wrong
@@ -264,7 +271,7 @@ class ServerConnection:
     def _unanswered(self, why: str, *, may_repeat: bool) -> ServerError:
         return ServerError(
             own(
-                "No answer of the MCP server {name}: {why}. {consequence}",
+                "No result of the MCP server {name}: {why}. {consequence}",
                 name=code(self.server.name),
                 why=why,
                 consequence=own("Nothing was changed.")

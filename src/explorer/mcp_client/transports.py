@@ -23,7 +23,7 @@ from mcp.types import JSONRPCMessage, jsonrpc_message_adapter
 from explorer.network.guard import Guard, UrlRefusedError
 from explorer.network.transport import GuardedTransport
 from explorer.sandbox.confinement import Launch
-from explorer.schema.errors import FIRST_ERROR_STATUS, ToolError
+from explorer.schema.errors import FIRST_ERROR_STATUS, TIMEOUT_STATUSES, ToolError
 from explorer.schema.mcp import McpServer
 from explorer.schema.network import Network
 from explorer.text.rendering import own
@@ -36,6 +36,8 @@ MAX_UNASKED_STREAMS = 20
 """How often a stream over HTTP is opened again from one request to the next: the server says how soon that is done."""
 MAX_LAST_WORDS = 2_000
 LAST_WORDS_S = 0.5
+FIRST_REDIRECT_STATUS = 300
+FIRST_SERVER_STATUS = 500
 END_S = 2.0
 """Seconds that a server has to end by itself once its input is closed."""
 
@@ -70,6 +72,11 @@ class TransportState:
         if self.problem and said:
             return f"{self.problem}; it said: {said}"
         return self.problem or said
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the latest request was not taken: it was sent elsewhere, or is at fault itself."""
+        return FIRST_REDIRECT_STATUS <= self.status < FIRST_SERVER_STATUS and self.status not in TIMEOUT_STATUSES
 
     def explained(self, words: str) -> str:
         """Return an error's words with the HTTP status, of which the SDK says nothing."""
