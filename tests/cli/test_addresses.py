@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from cli.stage import Explorer
 from explorer.journal.listing import read_records
@@ -12,7 +13,7 @@ from explorer.journal.run_state import RunState
 from explorer.run.resumed_settings import as_started
 from explorer.schema.events import RunStarted
 from explorer.schema.network import secrets_in, without_secrets
-from explorer.schema.settings import Services, Settings
+from explorer.schema.settings import Secrets, Services, Settings
 from sources.loopback import Answer, serving
 
 CANARY = "canary-0123456789"
@@ -37,6 +38,27 @@ def test_what_opens_something_is_left_out(url: str, shown: str, secrets: list[st
     settings = Settings(services=Services(otlp_endpoint=url))
     assert settings.public()["services"] == {**Services().model_dump(mode="json"), "otlp_endpoint": shown}
     assert set(secrets) <= set(settings.secret_texts())
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ann@127.0.0.1:1/fleet", "postgresql://ann@127.0.0.1:1/fleet"),
+        ("postgres://127.0.0.1:1/fleet?sslmode=prefer", "postgresql://127.0.0.1:1/fleet?sslmode=prefer"),
+        (f"postgresql://ann:{CANARY}@127.0.0.1:1/fleet", "postgresql://ann:***@127.0.0.1:1/fleet"),
+        (f"postgresql://127.0.0.1:1/fleet?sslpassword={CANARY}", "postgresql://127.0.0.1:1/fleet"),
+        (f"postgresql://ann:x/{CANARY}%40@127.0.0.1:1/fleet", "postgresql://ann:***@127.0.0.1:1/fleet"),
+        (f"postgresql://ann:x@{CANARY}@127.0.0.1:1/fleet", "write the password with percent-encoding"),
+    ],
+)
+def test_an_address_of_a_database_is_shown_without_its_password(url: str, shown: str, here: Explorer) -> None:
+    """And whole where there is none: it is what has to be corrected."""
+    pytest.importorskip("dbos", reason="the extra fleet is not installed")
+    done = here("queue", EXPLORER_FLEET_DATABASE=url)
+    assert shown in done.stderr
+    assert CANARY not in done.stderr
+    hidden = Secrets(fleet_database=SecretStr(url)).all()
+    assert bool(hidden) == (CANARY in url) == any(CANARY in one and "ann" not in one for one in hidden)
 
 
 @pytest.mark.parametrize("name", ["OPENAI_BASE_URL", "EXPLORER_HN_API_URL", "EXPLORER_READER_URL"])

@@ -312,21 +312,26 @@ def _make_folder(folder: Path, place: str) -> None:
 
 
 def place_of(url: sa.URL) -> str:
-    """Return an address as it may be shown, without its password; of a file, its path."""
+    """Return an address as it may be shown, without its passwords; of a file, its path."""
     if url.get_backend_name() == "sqlite" and url.database:
         return url.database
-    return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
+    shown = {name: value for name, value in url.query.items() if "pass" not in name.lower()}
+    return url.set(drivername=url.get_backend_name(), query=shown).render_as_string(hide_password=True)
 
 
 def _driver_url(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(SCHEME + url.removeprefix(SHORT_SCHEME) if url.startswith(SHORT_SCHEME) else url)
-        return parsed.set(drivername=DRIVERS[parsed.get_backend_name()])
+        parsed = parsed.set(drivername=DRIVERS[parsed.get_backend_name()])
     except (ArgumentError, KeyError, ValueError) as error:
         raise ConfigError(
             "the address of the fleet's database cannot be used",
             hint="set EXPLORER_FLEET_DATABASE to sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME",
         ) from error
+    if "@" in (parsed.host or ""):
+        hint = "in EXPLORER_FLEET_DATABASE write the password with percent-encoding, as in a URL: %40 for @"
+        raise ConfigError("the password in the address of the fleet's database has an @", hint=hint)
+    return parsed
 
 
 SINCE = (3, 42)

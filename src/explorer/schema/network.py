@@ -198,6 +198,8 @@ SECRET_PARAMETERS = re.compile(
     re.IGNORECASE,
 )
 """Names of parameters of a query whose values open something."""
+DATABASE_PASSWORD = re.compile(r"://[^:/@]*:(.*)@", re.DOTALL)
+"""Up to the last `@`: the library of the database takes passwords that are not written as in a URL."""
 LEFT_OUT = "***"
 """In an address that is written down or shown, in the place of a secret."""
 
@@ -211,6 +213,14 @@ def secrets_in(url: str) -> list[str]:
     login, is_there, _ = parts.netloc.rpartition("@")
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     return [login] * bool(is_there) + [value for name, value in pairs if SECRET_PARAMETERS.fullmatch(name)]
+
+
+def secrets_in_database(url: str) -> list[str]:
+    """Return what may not be shown of a database's address: nothing of one with the name of a user only."""
+    password = match[1] if (match := DATABASE_PASSWORD.search(url)) else ""
+    parameters = (value for name, value in parse_qsl(url.partition("?")[2]) if "pass" in name.lower())
+    found = {password, unquote(password), *parameters} - {""}
+    return [url, *found] if found else []
 
 
 def without_secrets(url: str) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from explorer.schema.network import secrets_in_database
 from explorer.schema.setting import HEADERS, HOSTS, KEY, TEXT, URL_OR_NONE, Group, Setting
 
 
@@ -145,7 +146,8 @@ class Secrets(BaseModel):
 
     def all(self) -> list[str]:
         """Return every key that is set."""
-        values = [getattr(self, name).get_secret_value() for name in type(self).model_fields]
+        keys = {name: getattr(self, name).get_secret_value() for name in type(self).model_fields}
+        values = [*secrets_in_database(keys.pop("fleet_database")), *keys.values()]
         values += [key.get_secret_value() for key in (self.model_extra or {}).values()]
         # A header's name and scheme are no secret, and would be taken out of every text.
         pairs = (pair.partition("=")[2] for pair in self.otlp_headers.get_secret_value().split(","))
