@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from command import explorer
+from explorer.llm.retry import FIRST_CLOSED
 from faults.outage_table import RUNS, SURVIVED_S, TOO_LONG_S, run_through
 from faults.stage import KEY, NOTES, QUESTION, Raw, WatchfulOpenAI, steady
 from model_servers import Asked, Reply
@@ -39,6 +40,38 @@ async def test_a_run_that_is_resumed_in_the_outage_waits_it_out(tmp_path: Path) 
     assert not outcome.problem
     assert outcome.is_paused
     assert 700 <= outcome.waited_s < 800
+
+
+class RestartsAtFirst:
+    """The steady team, whose server closes the first connections without an answer."""
+
+    def __init__(self, closed: int) -> None:
+        self._closed = closed
+        self.asked = 0
+
+    def __call__(self, asked: Asked) -> Reply:
+        """Close, or answer."""
+        self.asked += 1
+        return Raw(resets="before") if self.asked <= self._closed else steady(asked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", [FIRST_CLOSED - 1, FIRST_CLOSED])
+def test_a_server_that_closes_the_first_connections_may_restart(tmp_path: Path, closed: int) -> None:
+    """Two are repeated and the run is complete; at the third the command ends and says what to check."""
+    (tmp_path / "notes.md").write_text(NOTES)
+    script = RestartsAtFirst(closed)
+    with WatchfulOpenAI(script) as server:
+        words = ("--model", "openai:model-a", "--no-shell", "--file", "notes.md", QUESTION)
+        given = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY}
+        done = explorer(*words, cwd=tmp_path, settings=given, seconds=60)
+    if closed < FIRST_CLOSED:
+        assert done.returncode == 0, done.stderr
+        assert "A good May for the plant" in done.stdout
+    else:
+        assert (done.returncode, script.asked) == (6, FIRST_CLOSED)
+        assert "closed the connection without an answer" in done.stderr
+        assert "check that OPENAI_BASE_URL names a model server that runs" in done.stderr
 
 
 OUTAGE_S = 10.0

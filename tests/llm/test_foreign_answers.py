@@ -8,7 +8,7 @@ import pytest
 
 from explorer.llm.model_list import list_models
 from explorer.llm.options import Timeouts
-from explorer.llm.retry import MAX_ATTEMPTS, FailedAttempt, RateGate, RetryingClient
+from explorer.llm.retry import FIRST_CLOSED, MAX_ATTEMPTS, FailedAttempt, RateGate, RetryingClient
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import LLMClient
 from llm.conversations import BOTH, QUESTION
@@ -88,7 +88,7 @@ def retrying(client: LLMClient, failures: list[ModelError], *, has_answered: boo
 
 
 @pytest.mark.parametrize("wire", BOTH)
-@pytest.mark.parametrize("name", ["SSH", "a web page", "nothing", "no gzip"])
+@pytest.mark.parametrize("name", ["SSH", "a web page", "no gzip"])
 async def test_a_wrong_first_contact_is_not_repeated(name: str, wire: str) -> None:
     """One connection, one failure: the address is wrong, and asking again would not change that."""
     failures: list[ModelError] = []
@@ -97,6 +97,18 @@ async def test_a_wrong_first_contact_is_not_repeated(name: str, wire: str) -> No
             with pytest.raises(ModelError):
                 await retrying(client, failures).generate(request_for(QUESTION))
     assert (server.connections, len(failures)) == (1, 1)
+
+
+@pytest.mark.parametrize("wire", BOTH)
+async def test_a_first_connection_that_is_closed_is_tried_three_times(wire: str) -> None:
+    """A server that restarts closes it, too; after the third the address counts as wrong."""
+    failures: list[ModelError] = []
+    with answering(FOREIGN["nothing"]) as server:
+        async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", PATIENCE) as client:
+            with pytest.raises(ModelError) as caught:
+                await retrying(client, failures).generate(request_for(QUESTION))
+    check(caught.value, FOREIGN["nothing"].says)
+    assert (server.connections, len(failures)) == (FIRST_CLOSED, FIRST_CLOSED)
 
 
 @pytest.mark.parametrize("wire", each_slow_but(3, zip(BOTH)))

@@ -76,7 +76,7 @@ async def test_waits_double_and_are_told() -> None:
 
 async def test_a_faulty_reply_shows_that_a_model_server_is_there() -> None:
     """What looks like a wrong address ends a request at first contact, but not after a reply that broke a rule."""
-    wrong = ModelError(ModelFault.TRANSPORT, "it closed the connection without an answer", is_wrong_server=True)
+    wrong = ModelError(ModelFault.TRANSPORT, "it sent a web page", is_wrong_server=True)
     first = Retried(wrong)
     with pytest.raises(ModelError):
         await first.client.generate(REQUEST)

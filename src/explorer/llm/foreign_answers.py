@@ -2,7 +2,7 @@
 
 With a slightly wrong address (a port, a scheme, a path) something else answers. Its answer is the best hint at the
 mistake, and a second attempt gets the same: such errors have `is_wrong_server`, and are repeated only where the server
-has answered before.
+has answered before. A closed connection alone may be a server that restarts, so it is tried a few times.
 """
 
 import ast
@@ -206,7 +206,9 @@ def _closed(endpoint: Endpoint) -> ModelError:
     if urlsplit(endpoint.base_url).scheme == "http":
         hint += "; a port that speaks TLS needs https://"
     # "no connection", because a working server breaks off so, too.
-    return _wrong_server(f"no connection to {endpoint}: it closed the connection without an answer", hint)
+    made = _wrong_server(f"no connection to {endpoint}: it closed the connection without an answer", hint)
+    made.is_closed = True
+    return made
 
 
 def _wrong_server(message: str, hint: str) -> ModelError:

@@ -82,6 +82,8 @@ def _duration(seconds: float) -> str:
 
 MAX_ATTEMPTS = 8
 """The attempts of one request before the provider's first turn, or while other requests get turns."""
+FIRST_CLOSED = 3
+"""The attempts that a server may close without an answer before it has ever answered: then the address is wrong."""
 MAX_WAITED_S = 600.0
 """The seconds of all waits for one turn, without outages."""
 FIRST_WAIT_S = 1.0
@@ -348,7 +350,8 @@ class RetryingClient:
         Full jitter: uniform between 0 and a bound that doubles, so that many clients do not return at the same time
         (Brooker, "Exponential Backoff And Jitter", 2015). The wait is never shorter than the provider asks for.
         """
-        is_hopeless = error.is_wrong_server and not self._gate.has_answered
+        may_restart = error.is_closed and trouble.attempts < FIRST_CLOSED
+        is_hopeless = error.is_wrong_server and not may_restart and not self._gate.has_answered
         if is_hopeless or not error.is_retryable:
             return None
         left_s, useful_s = self._max_wait_s(error, trouble), self._limits.useful_s()

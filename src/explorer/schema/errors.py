@@ -140,6 +140,8 @@ class ModelError(ExplorerError):
         self.is_wrong_server = is_wrong_server
         """Whether there seems to be no model server at the address (something else answered, nothing listens, or
         the host is unknown): asking again helps only where a model server has answered before."""
+        self.is_closed = False
+        """Whether the connection was closed without an answer, as by a wrong address, and by a server that restarts."""
         self.is_outage = fault in RETRYABLE_FAULTS
         """Whether the provider does not answer now, and waiting any longer is not allowed."""
         self.status = 0
