@@ -136,3 +136,12 @@ def test_no_judge_without_a_model(here: Here) -> None:
     done = here("verify", "--judge", "offline")
     assert done.returncode == 2
     assert "language model" in done.stderr
+
+
+@pytest.mark.usefixtures("kept_run")
+def test_a_judge_without_a_key_can_be_left_out(here: Here) -> None:
+    """The way out is a check without the judge, and not a question without a model."""
+    done = here("verify", "--judge", "anthropic:claude-opus-5-5")
+    assert done.returncode == 4
+    assert "the judge anthropic:claude-opus-5-5 needs a key; ANTHROPIC_API_KEY" in done.stderr
+    assert done.stderr.endswith("set the key, or leave out --judge\n")

@@ -34,7 +34,10 @@ from explorer.schema.messages import Estimate, JsonObject, TaskData, Turn, Usage
 from explorer.text.rendering import without_marks
 
 JUDGE = "judge"
-"""The `agent` of questions about citations: several at once, and one record for all of their answers."""
+"""The model that judges citations: its role where models are named by role, and the `agent` of its questions.
+
+It is asked several at once, and one record has all of its answers.
+"""
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from explorer.journal.run_state import Unanswered, reserved
+from explorer.journal.run_state import JUDGE, Unanswered, reserved
 from explorer.llm.prices import cost_usd
 from explorer.llm.vendors import OPENAI_TURNS, is_official
 from explorer.observe.command_result import token_counts
@@ -20,9 +20,6 @@ from explorer.observe.timeline import (
 )
 from explorer.schema.events import CitationsJudged, JournalRecord, RunForked, RunStarted, TurnTaken
 from explorer.schema.messages import Turn, Usage, known_sum
-
-JUDGE = "judge"
-"""The name for the model that was asked about citations, which is not an agent, but is paid as well."""
 
 
 @dataclass

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from explorer.agents.budget import Account, Amount, WorstCost
 from explorer.agents.payments import OverBudgetError, PaidClient, Payment, Terms
 from explorer.journal.context_size import bytes_of, most_tokens_of
+from explorer.journal.run_state import JUDGE
 from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
 from explorer.reports.verify.claims import Judgements, TextOf, Verification, judge
-from explorer.run.resources import JUDGE, Pricing, RunResources, pricing_of, worst_cost
+from explorer.run.resources import Pricing, RunResources, pricing_of, worst_cost
 from explorer.schema.errors import ConfigError, ModelError, ModelFault
 from explorer.schema.events import AnyEvent, CitationsJudged
 from explorer.schema.messages import Estimate, LLMClient, Request, Turn, Usage

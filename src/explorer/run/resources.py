@@ -24,6 +24,7 @@ from explorer.agents.roles import (
     without_tools,
 )
 from explorer.agents.run_rules import Model
+from explorer.journal.run_state import JUDGE
 from explorer.lean.client import LeanClient
 from explorer.llm.clients import Clients, RetrySettings
 from explorer.llm.models import OFFLINE, OWN, Choice, ModelRef, choose
@@ -92,8 +93,6 @@ LEAN_ROLE = "lean"
 """The one role of lean mode, and its folder in that of the built-in roles."""
 LEAN_OUTPUT_TOKENS = 1_024
 """Limit of a reply in lean mode: a form takes about 100, and a small machine writes 3 to 10 a second."""
-JUDGE = "judge"
-"""The role of the model that `--judge` asks for, where models are named by role."""
 PRICED_TOKENS = 1_000
 """A short request: some prices rise with the length."""
 

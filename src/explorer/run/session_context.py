@@ -14,7 +14,7 @@ from loguru import logger
 from explorer.agents.budget import Budget
 from explorer.agents.tool_calls import StoreFor
 from explorer.journal.codec import is_own
-from explorer.journal.run_state import RunState
+from explorer.journal.run_state import JUDGE, RunState
 from explorer.llm.models import Choice
 from explorer.llm.retry import FailedAttempt, WaitLimits
 from explorer.reports.earlier import SearchLimits
@@ -24,7 +24,7 @@ from explorer.reports.verify.results import text_reader
 from explorer.run.extensions import installed_extensions
 from explorer.run.hooks import RunHooks
 from explorer.run.planning import Planner
-from explorer.run.resources import JUDGE, RunResources, effort_of, reserve_for_report
+from explorer.run.resources import RunResources, effort_of, reserve_for_report
 from explorer.run.run_journal import RunJournal, SessionRecords
 from explorer.run.settings_parts import search_setup
 from explorer.run.since import earlier_addresses

@@ -17,9 +17,8 @@ from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.configuration import configured, passed_over
 from explorer.cli.settings.options import COMMON, MODELS, CommonOptions
 from explorer.journal.listing import LATEST, read_records
-from explorer.journal.run_state import RunState
+from explorer.journal.run_state import JUDGE, RunState
 from explorer.llm.clients import Clients
-from explorer.llm.models import OFFLINE, choose
 from explorer.llm.retry import FailedAttempt, RetryingClient
 from explorer.observe.formatting import counted, money, one_line, tokens
 from explorer.observe.run_origin import run_origin
@@ -28,12 +27,11 @@ from explorer.reports.verify.claims import Claim, Judgements, TextOf, Verdict, V
 from explorer.reports.verify.results import claim_rows, draft_of, text_reader, write_results
 from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
 from explorer.run.finish import written_report
-from explorer.run.resources import with_servers
+from explorer.run.resources import choose_judge, with_servers
 from explorer.run.settings_parts import model_setup
-from explorer.schema.errors import ConfigError, StorageError, ToolError
+from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import ORCHESTRATOR, Status
 from explorer.schema.messages import JsonObject, LLMClient
-from explorer.schema.model_options import Tier
 from explorer.schema.settings import Settings
 from explorer.workspace.workspace import Workspace
 
@@ -84,7 +82,6 @@ def check_answer(run_state: RunState, text_of: TextOf) -> AnswerCheck | None:
 WRONG = 1
 SAY_NOTHING = frozenset({Status.NOTHING_FOUND, Status.SOURCES_UNAVAILABLE, Status.FAILED})
 """Ends of runs whose report has no answer in it."""
-JUDGE = "judge"
 LABELS = {
     Verdict.SUPPORTED: "every quote and figure is in a cited source",
     Verdict.NOT_FOUND: "something is in no cited source",
@@ -180,13 +177,11 @@ async def open_judge(settings: Settings, model: str) -> AsyncGenerator[tuple[LLM
 
     Raises:
         ConfigError: The model cannot be used.
+        CredentialsError: Its key is missing.
     """
-    asked = settings.model_copy(update={"model": model, "role_models": {}})
-    choice = await choose(model_setup(asked), {JUDGE: Tier.BALANCED})
+    choice = await choose_judge(settings.model_copy(update={"judge": model}))
     ref = choice.models[JUDGE]
-    if ref.provider == OFFLINE:
-        raise ConfigError("a judge is a language model; `offline` is none", hint="for example --judge openai:NAME")
-    async with Clients(model_setup(with_servers(asked, choice.found))) as clients:
+    async with Clients(model_setup(with_servers(settings, choice.found))) as clients:
         await clients.open([ref])
         yield (
             RetryingClient(clients.client_for(ref), clients.gate_for(ref), _say_failure, timing=clients.timing),
