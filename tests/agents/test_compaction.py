@@ -21,7 +21,7 @@ from explorer.agents.on_record import compaction_note
 from explorer.journal.agent_state import AgentState
 from explorer.journal.context_size import bytes_of, is_plan
 from explorer.llm.models import ModelRef
-from explorer.run.resources import window_of
+from explorer.run.model_facts import window_of
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import (
     AgentContinued,

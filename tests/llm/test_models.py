@@ -15,8 +15,8 @@ from explorer.llm.openai.vendor import NAME as OPENAI
 from explorer.llm.openai.vendor import TIER_MODELS as OPENAI_MODELS
 from explorer.llm.vendors import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from explorer.run.extensions import installed_extensions
-from explorer.run.resources import with_servers
 from explorer.run.settings_parts import model_setup
+from explorer.run.team import with_servers
 from explorer.schema.errors import ConfigError, CredentialsError, ModelError, ModelFault
 from explorer.schema.messages import Request, StopKind, Turn, UserText
 from explorer.schema.model_options import Tier

@@ -19,7 +19,7 @@ from explorer.llm.models import ModelRef
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import BUILT_IN, OWN, Point, installed_extensions
 from explorer.run.hooks import RunHooks
-from explorer.run.resources import known_cost, window_of
+from explorer.run.model_facts import known_cost, window_of
 from explorer.run.run import start
 from explorer.schema.messages import JsonObject
 from explorer.schema.settings import Settings

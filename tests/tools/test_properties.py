@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from explorer.cli.commands.catalog import all_tools
-from explorer.run.resources import load_roles
+from explorer.run.team import load_roles
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.text.sanitize import single_line

@@ -108,6 +108,11 @@ WorstCost = Callable[[int, int], float]
 """USD of a request with so many input and output tokens at most; 0.0 when no price is known."""
 
 
+def no_cost(_input_tokens: int, _output_tokens: int) -> float:
+    """Return 0.0, whatever a request's tokens are: no money is counted for it."""
+    return 0.0
+
+
 @dataclass(frozen=True)
 class Amount:
     """An amount of everything that an account limits."""

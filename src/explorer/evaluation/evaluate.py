@@ -18,8 +18,9 @@ from explorer.journal.listing import is_run, read_records
 from explorer.journal.run_state import RunState
 from explorer.observe.costs import spending_of
 from explorer.run.hooks import RunHooks
-from explorer.run.resources import choose_models, in_force, load_roles
+from explorer.run.resources import in_force
 from explorer.run.run import resume, start
+from explorer.run.team import choose_models, load_roles
 from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError
 from explorer.schema.settings import Settings
 from explorer.text.frontmatter import without_frontmatter

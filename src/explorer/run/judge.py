@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from explorer.agents.budget import Account, Amount, WorstCost
+from explorer.agents.budget import Account, Amount, WorstCost, no_cost
 from explorer.agents.payments import OverBudgetError, PaidClient, Payment, Terms
 from explorer.journal.context_size import bytes_of, most_tokens_of
 from explorer.journal.run_state import JUDGE
-from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
+from explorer.llm.retry import OnFailure, WaitLimits
 from explorer.reports.verify.claims import Judgements, TextOf, Verification, judge
-from explorer.run.resources import Pricing, RunResources, pricing_of, worst_cost
+from explorer.run.resources import RunResources
 from explorer.schema.errors import ConfigError, ModelError, ModelFault
 from explorer.schema.events import AnyEvent, CitationsJudged
 from explorer.schema.messages import Estimate, LLMClient, Request, Turn, Usage
@@ -94,22 +94,17 @@ async def ask_judge(
     Raises:
         ConfigError: The model cannot be used.
     """
+    ref = resources.judge
     if resources.own_client is not None:
-        client: LLMClient = LimitedClient(PaidClient(resources.own_client), judge_account, lambda _input, _output: 0.0)
-        judged = await judge(verification.claims, text_of, client, JUDGE)
-        return judged, as_event(judged, judge_account.unreported)
-    ref, clients = resources.judge, resources.clients
-    if ref is None:
+        name, asked, worst = JUDGE, PaidClient(resources.own_client), no_cost
+    elif ref is not None:
+        waits = WaitLimits(max_outage_s=resources.settings.limits.max_outage_s)
+        asked = resources.client_of(ref, judge_account.on_failure, waits)
+        name, worst = ref.name, resources.worst_cost(ref)
+    else:
         raise ConfigError("no model was chosen as the judge", hint="for example --judge openai:NAME")
-    is_priced = pricing_of(ref, resources.settings) is not Pricing.UNKNOWN
-    paid = PaidClient(clients.client_for(ref), clients.holding(ref, is_priced=is_priced))
-    waits = WaitLimits(max_outage_s=resources.settings.limits.max_outage_s)
-    retrying = RetryingClient(
-        paid, clients.gate_for(ref), judge_account.on_failure, limits=waits, timing=clients.timing
-    )
-    worst = worst_cost(ref, resources.settings, is_shared=clients.shared is not None)
-    client = LimitedClient(retrying, judge_account, worst)
-    judged = await judge(verification.claims, text_of, client, ref.name)
+    client = LimitedClient(asked, judge_account, worst)
+    judged = await judge(verification.claims, text_of, client, name)
     return judged, as_event(judged, judge_account.unreported)
 
 

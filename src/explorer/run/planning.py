@@ -15,7 +15,8 @@ from explorer.agents.tool_calls import Append
 from explorer.journal.agent_state import AgentState
 from explorer.journal.plan_state import PlanState
 from explorer.journal.run_state import RunState
-from explorer.run.resources import RunResources, context_policy, known_cost
+from explorer.run.model_facts import context_policy, known_cost
+from explorer.run.resources import RunResources
 from explorer.schema.errors import ConfigError, ToolError, WaitingError
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, PlanDecided, PlanProposed, RoundAssessed, Status
 from explorer.schema.messages import ToolCall, Usage

@@ -13,7 +13,7 @@ from explorer.journal.run_state import RunState
 from explorer.llm.models import AUTO, OFFLINE, OWN
 from explorer.llm.vendors import with_prefix
 from explorer.run.extensions import installed_extensions
-from explorer.run.resources import LEAN_ROLE, load_roles
+from explorer.run.team import LEAN_ROLE, load_roles
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import ToolFinished
 from explorer.schema.messages import JsonObject

@@ -24,10 +24,11 @@ from explorer.reports.verify.results import text_reader
 from explorer.run.extensions import installed_extensions
 from explorer.run.hooks import RunHooks
 from explorer.run.planning import Planner
-from explorer.run.resources import RunResources, effort_of, reserve_for_report
+from explorer.run.resources import RunResources, reserve_for_report
 from explorer.run.run_journal import RunJournal, SessionRecords
 from explorer.run.settings_parts import search_setup
 from explorer.run.since import earlier_addresses
+from explorer.run.team import effort_of
 from explorer.schema.events import (
     AnyEvent,
     LimitInUse,

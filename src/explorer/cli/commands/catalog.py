@@ -21,16 +21,10 @@ from explorer.observe.formatting import counted, first_sentence, one_line
 from explorer.run.connectors import Connectors, left_out
 from explorer.run.extensions import OWN, Point, installed_extensions, tools_in_file
 from explorer.run.mcp_session import mcp_names, used_servers
-from explorer.run.resources import (
-    absent_shell,
-    choose_shell,
-    choose_team,
-    effort_of,
-    known_window,
-    load_roles,
-    window_of,
-)
+from explorer.run.model_facts import known_window, window_of
+from explorer.run.resources import absent_shell, choose_shell
 from explorer.run.settings_parts import skill_folders
+from explorer.run.team import choose_team, effort_of, load_roles
 from explorer.sandbox.confinement import SandboxSpec
 from explorer.sandbox.jobs import Jobs
 from explorer.sandbox.shell import Shell

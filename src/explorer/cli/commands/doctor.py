@@ -34,8 +34,9 @@ from explorer.network.exchange import ExchangeError
 from explorer.network.guard import Guard
 from explorer.observe.formatting import counted, one_line
 from explorer.run.extensions import Extensions, Point, installed_extensions
-from explorer.run.resources import choose_models, choose_shell, load_roles, role_origins, shell_set_by, with_servers
+from explorer.run.resources import choose_shell, shell_set_by
 from explorer.run.settings_parts import model_setup, search_setup, vendor_of
+from explorer.run.team import choose_models, load_roles, role_origins, with_servers
 from explorer.sandbox.confinement import SandboxTier
 from explorer.sandbox.control_group import is_available
 from explorer.sandbox.selection import Sandbox

@@ -11,18 +11,9 @@ from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE, tight_limit_wo
 from explorer.cli.settings.options import AskOptions
 from explorer.llm.models import Choice, ModelRef
 from explorer.observe.formatting import duration, money, one_line, size
-from explorer.run.resources import (
-    ChosenTeam,
-    choose_judge,
-    choose_team,
-    effort_of,
-    in_force,
-    known_cost,
-    known_window,
-    lean_settings,
-    list_price,
-    reserve_for_report,
-)
+from explorer.run.model_facts import known_cost, known_window, list_price
+from explorer.run.resources import in_force, reserve_for_report
+from explorer.run.team import ChosenTeam, choose_judge, choose_team, effort_of, lean_settings
 from explorer.schema.settings import Settings
 
 MILLION = 1_000_000

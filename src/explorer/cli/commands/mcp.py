@@ -20,7 +20,7 @@ from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.cli.settings.trust import TOML
 from explorer.observe.formatting import one_line
 from explorer.run.mcp_session import ServerOpener, check_installed, check_server_roles, roles_with
-from explorer.run.resources import load_roles
+from explorer.run.team import load_roles
 from explorer.sandbox.selection import python_folders
 from explorer.schema.errors import ConfigError, NotFoundError, StorageError
 from explorer.schema.mcp import McpServer

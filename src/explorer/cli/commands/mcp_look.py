@@ -12,7 +12,7 @@ from explorer.agents.roles import Role
 from explorer.cli.commands.probes import CheckResult
 from explorer.observe.formatting import counted, first_sentence, one_line
 from explorer.run.mcp_session import ServerOpener, check_installed, roles_given, roles_with
-from explorer.run.resources import load_roles
+from explorer.run.team import load_roles
 from explorer.sandbox.selection import Sandbox, choose_sandbox
 from explorer.schema.approvals import ApprovalRules
 from explorer.schema.errors import ConfigError

@@ -27,8 +27,8 @@ from explorer.reports.verify.claims import Claim, Judgements, TextOf, Verdict, V
 from explorer.reports.verify.results import claim_rows, draft_of, text_reader, write_results
 from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
 from explorer.run.finish import written_report
-from explorer.run.resources import choose_judge, with_servers
 from explorer.run.settings_parts import model_setup
+from explorer.run.team import choose_judge, with_servers
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import ORCHESTRATOR, Status
 from explorer.schema.messages import JsonObject, LLMClient

@@ -2,7 +2,7 @@
 
 from explorer.cli.commands.probes import CheckResult
 from explorer.llm.models import AUTO, ModelRef, parse_model
-from explorer.run.resources import known_window, window_of
+from explorer.run.model_facts import known_window, window_of
 from explorer.run.settings_parts import model_setup
 from explorer.schema.settings import Settings
 
