@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from command import begin, explorer, explorer_here
 from explorer.schema.messages import JsonObject
@@ -85,6 +86,37 @@ def test_the_limit_of_all_questions_holds_by_the_bill(tmp_path: Path) -> None:
     errors = [question["error"] for question in facts["questions"]]
     assert any("limit of money" in error for error in errors)
     assert sum(not error for error in errors) >= 2, "what one question leaves is for the next"
+
+
+@pytest.mark.slow
+def test_limits_hold_over_a_killed_command_and_the_next(tmp_path: Path) -> None:
+    """Both bills together stay below the limit of all, each question below its own, and the words name the limit."""
+    name = a_set(tmp_path, *({"id": f"q{number}", "question": f"What is {number}?"} for number in range(4)))
+    words = (name, "--model", "openai:any", "--max-cost", "1", "--parallel", "2", "--max-total-cost", "1.2")
+    with OpenAIServer(answers) as server:
+        settings = {"OPENAI_BASE_URL": server.url, "EXPLORER_PRICE": "5/5"}
+        process = begin("eval", *words, cwd=tmp_path, settings=settings)
+        while len(server.requests) < 6 and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        facts = measured(tmp_path, *words, settings=settings, code=3)
+        again = explorer_here("eval", *words, cwd=tmp_path, settings=settings)
+        billed = (0.1 + 10 * 5e-6) * len(server.requests)
+    costs = [question["cost_usd"] or 0.0 for question in facts["questions"]]
+    assert billed <= 1.2 + 1e-6
+    assert max(costs) <= 1 + 1e-6
+    assert "not ended; a higher --max-total-cost continues" in again.stderr
+
+
+def test_two_commands_at_once_on_one_set(tmp_path: Path) -> None:
+    """The second is refused: neither could count what the other spends."""
+    folder = tmp_path / "eval" / "sample"
+    folder.mkdir(parents=True)
+    with FileLock(folder / "lock"):
+        done = explorer_here("eval", "sample", *OFFLINE, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert "another process works on" in done.stderr
 
 
 @pytest.mark.slow

@@ -6,26 +6,30 @@ resumed. Figures are computed from the runs, so a change of the scoring needs no
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from explorer.evaluation.grading import Grade, GradingPlan, ask_grader, grade_in, grading_folder
 from explorer.evaluation.news_days import served_day
 from explorer.evaluation.questions import EvalQuestion, write_documents
 from explorer.evaluation.scoring import Score, score_run
-from explorer.journal.listing import is_run, read_records
+from explorer.journal.listing import is_run, read_records, run_folders
 from explorer.journal.run_state import RunState
 from explorer.observe.costs import spending_of
 from explorer.run.hooks import RunHooks
 from explorer.run.resources import in_force
 from explorer.run.run import resume, start
 from explorer.run.team import choose_models, load_roles
-from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError
+from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError, RunLockedError
 from explorer.schema.settings import Settings
 from explorer.text.frontmatter import without_frontmatter
 from explorer.text.sanitize import single_line
 from explorer.workspace.access import REPORT
+from explorer.workspace.safe_open import FILE_MODE
 from explorer.workspace.workspace import Workspace
 
 DEFAULT_TOTAL_USD = 20.0
@@ -35,6 +39,8 @@ LEAST_SHARE = 0.2
 """A question is not asked with less than this share of its own limit: it would only end as partial."""
 MAX_ERROR_CHARS = 300
 SET_FILE = "set.json"
+LOCK_FILE = "lock"
+RUNS = "runs"
 FOR_ALL = frozenset({ConfigError("").exit_code, CredentialsError("").exit_code})
 """Exit codes of errors that every question would meet: a wrong setting, a key that is refused."""
 NO_MONEY = "not asked: the rest of the limit of money is too small for it"
@@ -49,7 +55,10 @@ class EvalPlan:
     """The folder of its runs; the same folder resumes it."""
     parallel: int = DEFAULT_PARALLEL
     max_total_usd: float | None = None
-    """US dollars for all questions together; None: 20 where prices are known. Infinite: only each question's limit."""
+    """US dollars for all runs of the folder together, those of earlier commands, too.
+
+    None: 20 where prices are known. Infinite: only each question's limit.
+    """
     hooks: Callable[[], RunHooks] = RunHooks
     """Makes the hooks of each run."""
     grading: GradingPlan | None = None
@@ -107,7 +116,7 @@ class _Work:
         """Ask a question, or resume its run, or only measure what is there."""
         if self.fatal is not None:
             return
-        folder = self.plan.folder / "runs" / question.id
+        folder = self.plan.folder / RUNS / question.id
         try:
             error = "" if _has_ended(folder) else await self._run(question, folder)
             score = _measured(question, folder)
@@ -128,9 +137,9 @@ class _Work:
     async def _paid(
         self, folder: Path, most_usd: float | None, explore: Callable[[float | None], Awaitable[None]]
     ) -> str:
-        """Do a run within what is left of the money; return why it did not end, empty when it did."""
+        """Do a run, or its rest, within what is left of the money; return why it did not end, empty when it did."""
         before = _cost_of(folder)
-        most = None if most_usd is None else await self.purse.reserve(most_usd)
+        most = None if most_usd is None else await self.purse.reserve(max(0.0, most_usd - before))
         if most_usd is not None and most is None:
             return NO_MONEY
         try:
@@ -148,7 +157,7 @@ class _Work:
         """Grade the reports on a question; those that are graded already stay as they are."""
         if self.plan.grading is None or question.rubric is None:
             return score
-        mine = _report_of(self.plan.folder / "runs" / question.id) if score.has_report else ""
+        mine = _report_of(self.plan.folder / RUNS / question.id) if score.has_report else ""
         grades: list[Grade | None] = []
         for name, report in ((question.id, mine), (f"{question.id}-theirs", self.plan.others.get(question.id, ""))):
             grade, error = await self._grade(question, name, report) if report.strip() else (None, "")
@@ -197,27 +206,47 @@ async def evaluate(
     Raises:
         ConfigError: The folder belongs to another set, or a setting cannot be used.
         CredentialsError: A key is missing or refused.
+        RunLockedError: Another process works on the set.
     """
     most_usd = await _most_usd(plan.settings)
     most_grading_usd = None if plan.grading is None else await _most_usd(plan.grading.settings)
     if most_usd is None and most_grading_usd is None and plan.max_total_usd is not None:
         hint = "set EXPLORER_PRICE if the price is not known, and a limit for each question with --max-cost"
         raise ConfigError("a limit of money for all questions needs one for each question", hint=hint)
-    _check_folder(questions, plan)
-    purse = _Purse((DEFAULT_TOTAL_USD if plan.max_total_usd is None else plan.max_total_usd) / plan.parts)
-    work = _Work(plan, most_usd, most_grading_usd, purse, on_score)
     places = asyncio.Semaphore(plan.parallel)
+    with _locked(plan.folder):
+        _check_folder(questions, plan)
+        total_usd = (DEFAULT_TOTAL_USD if plan.max_total_usd is None else plan.max_total_usd) / plan.parts
+        spent_usd = _spent_usd(plan.folder / RUNS, most_usd or 0.0)
+        if plan.grading is not None:
+            spent_usd += _spent_usd(plan.grading.folder, most_grading_usd or 0.0)
+        work = _Work(plan, most_usd, most_grading_usd, _Purse(max(0.0, total_usd - spent_usd)), on_score)
 
-    async def one(question: EvalQuestion) -> None:
-        async with places:
-            await work.answer(question)
+        async def one(question: EvalQuestion) -> None:
+            async with places:
+                await work.answer(question)
 
-    async with asyncio.TaskGroup() as group:
-        for question in questions:
-            group.create_task(one(question))
+        async with asyncio.TaskGroup() as group:
+            for question in questions:
+                group.create_task(one(question))
     if work.fatal is not None:
         raise work.fatal
     return tuple(work.scores[question.id] for question in questions)
+
+
+@contextmanager
+def _locked(folder: Path) -> Generator[None]:
+    """Lock a set's folder: what two processes spend at once, neither could count.
+
+    Raises:
+        RunLockedError: Another process has it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / LOCK_FILE, blocking=False, mode=FILE_MODE):
+            yield
+    except Timeout as error:
+        raise RunLockedError(f"another process works on {folder}", hint="wait for it, or: --out DIR") from error
 
 
 async def _most_usd(settings: Settings) -> float | None:
@@ -232,7 +261,7 @@ def _settings_of(question: EvalQuestion, plan: EvalPlan, max_cost_usd: float | N
     In a common library, the report on one question would answer the next.
     """
     update: dict[str, object] = {
-        "workspace": plan.folder / "runs",
+        "workspace": plan.folder / RUNS,
         "reports_dir": plan.folder / "libraries" / question.id,
     }
     if question.documents:
@@ -260,7 +289,6 @@ def _check_folder(questions: Sequence[EvalQuestion], plan: EvalPlan) -> None:
     Raises:
         ConfigError: Another question has the id of one of these there.
     """
-    plan.folder.mkdir(parents=True, exist_ok=True)
     path = plan.folder / SET_FILE
     try:
         known: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
@@ -289,7 +317,7 @@ def scores_in(folder: Path, questions: Sequence[EvalQuestion]) -> tuple[Score, .
     Returns:
         A score for each question, in the set's order.
     """
-    return tuple(_measured(question, folder / "runs" / question.id) for question in questions)
+    return tuple(_measured(question, folder / RUNS / question.id) for question in questions)
 
 
 def _measured(question: EvalQuestion, folder: Path) -> Score:
@@ -306,6 +334,18 @@ def _unused(folder: Path, most_usd: float) -> float:
         return most_usd - _cost_of(folder)
     except ExplorerError:
         return 0.0
+
+
+def _spent_usd(folder: Path, most_usd: float) -> float:
+    """Return what the runs in a folder have cost; one that cannot be read counts as the most that it could."""
+
+    def cost(run: Path) -> float:
+        try:
+            return _cost_of(run)
+        except ExplorerError:
+            return most_usd
+
+    return sum(cost(run) for run in run_folders(folder))
 
 
 def _cost_of(folder: Path) -> float:

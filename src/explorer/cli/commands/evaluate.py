@@ -16,7 +16,7 @@ from explorer.cli.screens.evaluation import OF_TEXTS, EvalComparison, Evaluated,
 from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.options import RunOptions
 from explorer.cli.telemetry import show_logs
-from explorer.evaluation.evaluate import DEFAULT_PARALLEL, EvalPlan, evaluate, is_evaluation, scores_in
+from explorer.evaluation.evaluate import DEFAULT_PARALLEL, NO_MONEY, EvalPlan, evaluate, is_evaluation, scores_in
 from explorer.evaluation.grading import GradingPlan
 from explorer.evaluation.questions import EvalQuestion, read_questions, read_reports, write_reports
 from explorer.evaluation.scoring import Score, score_text, shares
@@ -51,7 +51,8 @@ class EvalOptions(RunOptions):
         Parameter(
             name="--max-total-cost",
             metavar="USD",
-            help="US dollars for all questions together, or none. Default: 20, where prices are known.",
+            help="US dollars for all questions together, earlier commands included, or none. Default: 20, where prices "
+            "are known.",
         ),
     ] = None
     against: Annotated[
@@ -119,7 +120,9 @@ def evaluation(
     _show(name, found, against, options)
     unended = sum(not score.status for one in found for score in one.scores)
     if unended and not options.quiet:
-        say(f"  → {counted(unended, 'question')} not ended; the same command continues")
+        is_short = any(score.error == NO_MONEY for one in found for score in one.scores)
+        what = "a higher --max-total-cost" if is_short else "the same command"
+        say(f"  → {counted(unended, 'question')} not ended; {what} continues")
     return NOT_ALL if unended else 0
 
 
