@@ -252,3 +252,36 @@ def test_what_a_run_waits_for_and_what_to_do_with_one_that_failed_is_said(stage:
     listed = stage.run("queue")
     assert "→ put what failed or is parked into the queue again: explorer queue retry [RUN]" in listed.stderr
     assert f"To continue:\n\n    explorer queue retry {run_id}\n" in stage.run("report", run_id).stdout
+
+
+def only_reading(url: str) -> str:
+    """The address of the same database for somebody who may change nothing."""
+    if url.startswith("sqlite"):
+        return f"{url.replace('///', '///file:')}?mode=ro&uri=true"
+    maker = sa.create_engine(sa.make_url(url).set(drivername="postgresql+psycopg"))
+    with maker.begin() as connection:
+        connection.execute(sa.text("CREATE ROLE reader LOGIN PASSWORD 'a-password-to-read' IN ROLE pg_read_all_data"))
+    maker.dispose()
+    return sa.make_url(url).set(username="reader", password="a-password-to-read").render_as_string(hide_password=False)
+
+
+@pytest.mark.slow
+def test_who_may_only_read_sees_the_fleet(stage: Stage) -> None:
+    """Nothing is written by what only shows; what changes something says what it needs."""
+    with stage.queue() as queue:
+        run_id, _ = queue.submit(NewRun("What is new?", {}))
+    url = only_reading(stage.url)
+    for words in (("queue",), ("queue", "--all", "--output-format", "json"), ("fleet", "status"), ("fleet", "limit")):
+        done = stage.run(*words, url=url)
+        assert (done.returncode, "cannot be used" in done.stderr) == (0, False), done.stderr
+        assert words[0] != "queue" or run_id in done.stdout
+    for words in (
+        ("submit", "What else?"),
+        ("queue", "cancel", run_id),
+        ("queue", "start"),
+        ("worker", "--until-empty"),
+    ):
+        shown = stage.refused(1, "cannot be used", *words, url=url)
+        assert "let your user write to the file" in shown or "name a user that may: EXPLORER_FLEET_DATABASE" in shown
+    with stage.queue() as queue:
+        assert states(queue, "") == [QueueState.WAITING]

@@ -4,6 +4,7 @@ import errno
 import json
 import shutil
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 from time import monotonic, time
 
@@ -350,6 +351,17 @@ def test_a_lease_that_may_be_over_is_checked_before_anything_is_written(queue: F
     with pytest.raises(LeaseLostError, match="another worker") as lost:
         frozen.write([], is_synced=True)
     assert lost.value.errno == errno.ESTALE
+
+
+def test_a_queue_is_read_without_the_right_to_change_it(queue: FleetQueue, tmp_path: Path) -> None:
+    """Opening it writes nothing where its tables are there."""
+    queue.submit(NewRun("What is new?", {}))
+    with closing(FleetQueue(FleetDatabase(f"sqlite:///file:{tmp_path}/queue.sqlite?mode=ro&uri=true"))) as reader:
+        assert [one.question for one in reader.runs()] == ["What is new?"]
+        assert (reader.is_paused, reader.workers(), reader.throughput()["waiting"]) == (False, [], 1)
+        with pytest.raises(StorageError, match="readonly") as refused:
+            reader.pause(is_paused=True)
+    assert refused.value.hint.startswith("let your user write to the file")
 
 
 def test_a_newer_database_and_a_wrong_address_are_refused(queue: FleetQueue, tmp_path: Path) -> None:

@@ -289,10 +289,13 @@ class FleetDatabase:
         self.engine.dispose()
 
     def _prepare(self) -> None:
+        """Make the tables, if they are not there; else nothing is written: the user may be one that only reads."""
         with self.transaction() as connection:
-            METADATA.create_all(connection, checkfirst=True)
-            connection.execute(self.insert_new(META, name="version", value=str(SCHEMA_VERSION)))
-            connection.execute(self.insert_new(META, name=SALT, value=secrets.token_hex(16)))
+            are_there = METADATA.tables.keys() <= {*sa.inspect(connection).get_table_names()}
+            if not are_there or self.fact(connection, "version") is None:
+                METADATA.create_all(connection, checkfirst=True)
+                connection.execute(self.insert_new(META, name=SALT, value=secrets.token_hex(16)))
+                connection.execute(self.insert_new(META, name="version", value=str(SCHEMA_VERSION)))
             found = self.fact(connection, "version") or "0"
         if int(found) > SCHEMA_VERSION:
             raise ConfigError(

@@ -18,10 +18,15 @@ PASSING_SQLSTATES = ("08", "53", "57P", "25006")
 PASSING_SQLITE = ("BUSY", "LOCKED", "FULL", "IOERR", "READONLY", "CANTOPEN")
 ADDRESS = "EXPLORER_FLEET_DATABASE"
 OTHER_FIX = f"see that it runs and that the address is right: {ADDRESS}"
+NO_CHANGES = f"let your user write to the file and its folder, or name another file: {ADDRESS}"
 FIXES = {
     ("password",): f"try the user and the password: psql {{place}} {{name}}; then put them into {ADDRESS}",
     ("database", "does not exist"): f"make it: createdb {{place}} {{name}}; or name another one: {ADDRESS}",
     ("refused",): f"see whether it runs there: pg_isready {{server}}; its address: {ADDRESS}",
+    ("permission denied for table",): (
+        f"to change something, name a user that may: {ADDRESS}; to let this one read: "
+        "GRANT pg_read_all_data TO {user}"
+    ),
     ("permission denied",): "as an administrator of the database: ALTER DATABASE {name} OWNER TO {user}",
     ("read-only transaction",): f"name the server that takes changes, not a copy of it: {ADDRESS}",
     ("no space",): "free space on the disk of the database",
@@ -76,7 +81,7 @@ def _passes(error: SQLAlchemyError) -> bool:
 
 def _fix(words: str, url: sa.URL) -> str:
     if url.get_backend_name() == "sqlite":
-        return OTHER_FIX
+        return NO_CHANGES if "readonly" in words else OTHER_FIX
     fix = next((fix for parts, fix in FIXES.items() if all(part in words for part in parts)), OTHER_FIX)
     server = f"-h {shlex.quote(url.host or 'localhost')} -p {url.port or POSTGRES_PORT}"
     user, name = url.username or "USER", url.database or "NAME"

@@ -37,7 +37,9 @@ def own_queue(file: Path, key: UserKey) -> Path:
                 _make(file, key)
         is_own = _is_own(file, key)
     except OSError as error:
-        raise StorageError(f"the queue {file} cannot be used: {error.strerror or error}") from error
+        raise StorageError(
+            f"the queue {file} cannot be used: {error.strerror or error}", hint="choose another folder: --workspace DIR"
+        ) from error
     if not is_own:
         raise ConfigError(f"the queue {file} was not made by your explorer, and is not used", hint=hint)
     return file
