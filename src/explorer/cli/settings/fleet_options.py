@@ -5,25 +5,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.settings.options import INPUT_OUTPUT, CommonOptions, ModelOptions, RunOptions, flag_of
+from explorer.cli.settings.options import INPUT_OUTPUT, CommonOptions, QuestionOptions, RunOptions, flag_of
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class SubmitOptions(ModelOptions):
+class SubmitOptions(QuestionOptions):
     """Flags of a question for the queue."""
 
-    max_steps: Annotated[str | None, flag_of("--max-steps")] = None
-    max_cost: Annotated[str | None, flag_of("--max-cost")] = None
-    max_tokens: Annotated[str | None, flag_of("--max-tokens")] = None
-    max_tool_calls: Annotated[str | None, flag_of("--max-tool-calls")] = None
-    max_time: Annotated[str | None, flag_of("--max-time")] = None
-    max_agents: Annotated[str | None, flag_of("--max-agents")] = None
-    plan: Annotated[str | None, flag_of("--plan")] = None
-    initial_queries: Annotated[str | None, flag_of("--initial-queries")] = None
-    max_rounds: Annotated[str | None, flag_of("--max-rounds")] = None
-    reflect: Annotated[bool, flag_of("--reflect")] = False
-    lang: Annotated[str | None, flag_of("--lang")] = None
+    max_outage: Annotated[str | None, Parameter(parse=False)] = None
+    """No flag here: how long a model is waited for is the worker's setting."""
     files: Annotated[
         tuple[str, ...],
         Parameter(

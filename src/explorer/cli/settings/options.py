@@ -122,8 +122,8 @@ class ModelOptions(CommonOptions):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(ModelOptions):
-    """Flags of the commands that run something."""
+class QuestionOptions(ModelOptions):
+    """Flags of a question, whether it is explored here or by a worker of a fleet."""
 
     max_steps: Annotated[str | None, flag_of("--max-steps")] = None
     max_cost: Annotated[str | None, flag_of("--max-cost")] = None
@@ -132,14 +132,21 @@ class RunOptions(ModelOptions):
     max_time: Annotated[str | None, flag_of("--max-time")] = None
     max_outage: Annotated[str | None, flag_of("--max-outage")] = None
     max_agents: Annotated[str | None, flag_of("--max-agents")] = None
-    judge: Annotated[str | None, flag_of("--judge")] = None
     plan: Annotated[str | None, flag_of("--plan")] = None
     initial_queries: Annotated[str | None, flag_of("--initial-queries")] = None
     max_rounds: Annotated[str | None, flag_of("--max-rounds")] = None
     reflect: Annotated[bool, flag_of("--reflect")] = False
+    lang: Annotated[str | None, flag_of("--lang")] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(QuestionOptions):
+    """Flags of the commands that run something."""
+
+    judge: Annotated[str | None, flag_of("--judge")] = None
     no_shell: Annotated[bool, flag_of("--no-shell")] = False
     unsafe_shell: Annotated[bool, flag_of("--unsafe-shell")] = False
-    lang: Annotated[str | None, flag_of("--lang")] = None
     output: Annotated[
         str | None,
         Parameter(
