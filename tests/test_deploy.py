@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
@@ -20,6 +19,7 @@ import yaml
 from cli.stage import SCRIPT, clean_environment
 from explorer.cli.settings.values import all_settings
 from fleet.postgres import server
+from sources.loopback import kept_port
 
 ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "deploy"
@@ -137,9 +137,7 @@ def test_the_services_work_together(tmp_path: Path) -> None:
         pytest.skip("bubblewrap does not work here")
     with server() as postgres, ExitStack() as stack:
         container = {name: Container(tmp_path, name, postgres.url) for name in OURS}
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = str(free.getsockname()[1])
+        port = str(stack.enter_context(kept_port()))
         submitted = container["cli"].run("submit", "--sample", "What do people say about Tern TLS?")
         run_id = next(word for word in submitted.split() if "tern" in word)
         web = [port if word == "8777" else word for word in container["web"].service["command"]]

@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import tomllib
@@ -21,6 +20,7 @@ import pytest
 from command import environment, explorer_here
 from explorer.cli.help_text import COMMANDS, HELP
 from explorer.cli.screens.output import HUNG_UP, INTERRUPTED, TERMINATED
+from sources.loopback import closed_port, kept_port
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -73,37 +73,31 @@ def _lines() -> list[Line]:
     return lines
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextmanager
 def _sources() -> Generator[dict[str, str]]:
     """Recorded real sources on loopback: the settings that lead to them, or nothing where there is no recording."""
     if not REPLAY.is_file():
         yield {}
         return
-    port = _free_port()
-    server = subprocess.Popen(
-        [sys.executable, "-u", REPLAY, "--port", str(port)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    try:
-        assert server.stdout is not None
-        # It says where it listens once it does.
-        server.stdout.readline()
-        place = f"http://127.0.0.1:{port}"
-        yield {
-            "EXPLORER_HN_API_URL": f"{place}/v0",
-            "EXPLORER_HN_SEARCH_URL": f"{place}/api/v1",
-            "EXPLORER_READER_URL": f"{place}/reader",
-            "EXPLORER_TAVILY_URL": place,
-            "EXPLORER_ALLOW_HOSTS": "127.0.0.1",
-        }
-    finally:
-        server.kill()
-        server.communicate()
+    with kept_port() as port:
+        server = subprocess.Popen(
+            [sys.executable, "-u", REPLAY, "--port", str(port)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        try:
+            assert server.stdout is not None
+            # It says where it listens once it does.
+            server.stdout.readline()
+            place = f"http://127.0.0.1:{port}"
+            yield {
+                "EXPLORER_HN_API_URL": f"{place}/v0",
+                "EXPLORER_HN_SEARCH_URL": f"{place}/api/v1",
+                "EXPLORER_READER_URL": f"{place}/reader",
+                "EXPLORER_TAVILY_URL": place,
+                "EXPLORER_ALLOW_HOSTS": "127.0.0.1",
+            }
+        finally:
+            server.kill()
+            server.communicate()
 
 
 def _run(
@@ -127,7 +121,7 @@ def _expected(line: Line) -> tuple[dict[str, str], int]:
         if variable in line.exported:
             return {"EXPLORER_MODEL": model}, 4
     if "OPENAI_BASE_URL" in line.exported:
-        return {"OPENAI_BASE_URL": f"http://127.0.0.1:{_free_port()}/v1"}, 6
+        return {"OPENAI_BASE_URL": f"http://127.0.0.1:{closed_port()}/v1"}, 6
     # A plan that is to be approved waits where no terminal is.
     return {"EXPLORER_MODEL": "offline"}, 7 if line.words[-1] == "--plan" else 0
 

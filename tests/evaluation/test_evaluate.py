@@ -12,7 +12,7 @@ from filelock import FileLock
 from command import begin, explorer, explorer_here
 from explorer.schema.messages import JsonObject
 from model_servers import Asked, OpenAIServer, Reply
-from sources.loopback import free_port
+from sources.loopback import closed_port
 
 OFFLINE = ("--model", "offline")
 
@@ -124,7 +124,7 @@ def test_a_model_that_is_gone_leaves_the_questions_to_be_continued(tmp_path: Pat
     """The command says so and exits with 3; a key that is refused ends it at once with 4."""
     name = a_set(tmp_path, {"id": "q", "question": "What?"}, {"id": "r", "question": "Who?"})
     words = ("eval", name, "--model", "openai:any", "--max-outage", "1s")
-    settings = {"OPENAI_BASE_URL": f"http://127.0.0.1:{free_port()}/v1", "OPENAI_API_KEY": "sk-x"}
+    settings = {"OPENAI_BASE_URL": f"http://127.0.0.1:{closed_port()}/v1", "OPENAI_API_KEY": "sk-x"}
     gone = explorer_here(*words, cwd=tmp_path, settings=settings)
     assert gone.returncode == 3, gone.stderr
     assert "2 questions not ended; the same command continues" in gone.stderr

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -37,6 +38,7 @@ from model_servers import (
     _Handler,
     _sse,
 )
+from sources.loopback import kept_port
 from team_script import role_of
 
 QUESTION = "How was May for the plant?"
@@ -97,6 +99,12 @@ class Watchful(ModelServer):
         self._http.handle_error = self._note_error
         self.arrivals: list[float] = []
         self.problems: list[str] = []
+        self._kept = ExitStack()
+
+    def __exit__(self, exception_type: type[BaseException] | None, *rest: object) -> None:
+        """Stop, and give the port free."""
+        self._kept.close()
+        super().__exit__(exception_type, *rest)
 
     def _note_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the base class's names
         """Keep what went wrong in a handler, unless the other side had hung up in the middle of its request."""
@@ -105,9 +113,10 @@ class Watchful(ModelServer):
             self.problems.append(f"the script failed for {client_address}: {error!r}")
 
     def stop_listening(self) -> None:
-        """Close the port; connections that are open stay so."""
+        """Close the port, and keep it for this server; connections that are open stay so."""
         self._http.shutdown()
         self._http.server_close()
+        self._kept.enter_context(kept_port(self._http.server_port))
 
     def listen_again(self) -> None:
         """Serve at the old port again."""

@@ -7,7 +7,6 @@ what had to be asked. So nothing passes because the mock answers anything.
 import json
 import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.request
@@ -25,6 +24,7 @@ from faults.stage import QUESTION, REPORT, hooks, settings_at
 from llm.conversations import ANTHROPIC, BOTH, CHAT, RESPONSES
 from llm.test_conversations import client_for, request_for
 from model_servers import JsonObject
+from sources.loopback import kept_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -76,16 +76,15 @@ def aimock(command: Sequence[str], folder: Path) -> Generator[str]:
     """Run aimock with the fixtures; yield its address."""
     fixtures = folder / "fixtures.json"
     fixtures.write_text(json.dumps({"fixtures": FIXTURES}))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    arguments = [*command, "--port", str(port), "--fixtures", str(fixtures), "--strict", "--chunk-size", "7"]
     log = folder / "aimock.log"
-    with log.open("w") as output, subprocess.Popen(arguments, stdout=output, stderr=output) as process:
-        try:
-            _wait_for(log, process)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.kill()
+    with kept_port() as port, log.open("w") as output:
+        arguments = [*command, "--port", str(port), "--fixtures", str(fixtures), "--strict", "--chunk-size", "7"]
+        with subprocess.Popen(arguments, stdout=output, stderr=output) as process:
+            try:
+                _wait_for(log, process)
+                yield f"http://127.0.0.1:{port}"
+            finally:
+                process.kill()
 
 
 def _wait_for(log: Path, process: subprocess.Popen[bytes]) -> None:

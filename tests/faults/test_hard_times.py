@@ -31,6 +31,7 @@ from faults.stage import (
     REPORT,
     WIRES,
     Raw,
+    Watchful,
     check_left_behind,
     events_of,
     hooks,
@@ -104,20 +105,16 @@ class Outage:
     """The steady team, until a helper asks for the second time: then the server is gone."""
 
     def __init__(self) -> None:
-        self.server: object = None
+        self.server: Watchful | None = None
         self.is_down = False
 
     def __call__(self, asked: Asked) -> Reply:
         """Answer, or be gone for good."""
+        assert self.server is not None
         if role_of(asked) == "searcher" and asked.results and not self.is_down:
             self.is_down = True
-            return Raw(resets="before", before=self._close)
+            return Raw(resets="before", before=self.server.stop_listening)
         return Raw(resets="before") if self.is_down else steady(asked)
-
-    def _close(self) -> None:
-        http = self.server._http  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
-        http.shutdown()  # pyright: ignore[reportUnknownMemberType]
-        http.server_close()  # pyright: ignore[reportUnknownMemberType]
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Generator
@@ -12,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from sources.loopback import kept_port
 
 PROGRAMS = Path("/usr/lib/postgresql")
 SERVER_USER = "postgres"
@@ -60,21 +61,19 @@ def server() -> Generator[Postgres]:
         if os.geteuid() == 0:
             user = pwd.getpwnam(SERVER_USER)
             os.chown(folder, user.pw_uid, user.pw_gid)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port: int = free.getsockname()[1]
-        one = Postgres(programs[-1].parent, folder, port)
         secret = folder / "password"
         secret.write_text(PASSWORD)
         secret.chmod(0o644)
-        one.run(
-            "initdb", "-D", f"{folder}/data", "-U", "explorer", "-A", "scram-sha-256", f"--pwfile={secret}",
-            "--no-sync", "-E", "UTF8", "--locale=C.UTF-8",
-        )  # fmt: skip
-        one.start()
-        try:
-            yield one
-        finally:
-            one.stop("immediate")
+        with kept_port() as port:
+            one = Postgres(programs[-1].parent, folder, port)
+            one.run(
+                "initdb", "-D", f"{folder}/data", "-U", "explorer", "-A", "scram-sha-256", f"--pwfile={secret}",
+                "--no-sync", "-E", "UTF8", "--locale=C.UTF-8",
+            )  # fmt: skip
+            one.start()
+            try:
+                yield one
+            finally:
+                one.stop("immediate")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

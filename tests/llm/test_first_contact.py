@@ -16,6 +16,7 @@ from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import LLMClient, Request, UserText
 from llm.fake_time import FakeTime
 from model_servers import OpenAIServer, Reply
+from sources.loopback import closed_port
 
 REQUEST = Request(
     agent="a",
@@ -27,13 +28,6 @@ REQUEST = Request(
     max_output_tokens=100,
 )
 LOGIN = "<!DOCTYPE html><html><head><title>Sign in &amp; go on</title></head><body>Key</body></html>"
-
-
-def free_port() -> int:
-    """A port at which nothing listens."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
 
 
 @asynccontextmanager
@@ -92,7 +86,7 @@ async def caught_listing(base_url: str) -> ModelError:
 
 async def test_a_server_that_is_not_started_says_how_to_start_it() -> None:
     """A refused connection names the port; for the ports of known local servers the command is given."""
-    port = free_port()
+    port = closed_port()
     error = await failure(f"http://127.0.0.1:{port}/v1")
     assert f"nothing listens at 127.0.0.1, port {port}" in error.message
     assert (error.is_wrong_server, error.hint) == (True, "start the server; or correct OPENAI_BASE_URL")
@@ -136,7 +130,7 @@ async def test_a_path_that_is_none_is_named() -> None:
 
 async def test_a_setup_fault_is_waited_out_only_once_a_server_has_answered() -> None:
     """At first contact there is one attempt; after an answer, or in a resumed run, the same fault is an outage."""
-    port = free_port()
+    port = closed_port()
     attempts: list[float | None] = []
 
     async def note(failed: FailedAttempt) -> None:

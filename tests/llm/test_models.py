@@ -1,4 +1,3 @@
-import socket
 from collections.abc import Mapping
 from typing import get_args
 
@@ -22,6 +21,7 @@ from explorer.schema.messages import Request, StopKind, Turn, UserText
 from explorer.schema.model_options import Tier
 from explorer.schema.settings import Secrets, Services, Settings
 from model_servers import AnthropicServer, OpenAIServer, Reply
+from sources.loopback import closed_port
 
 TIERS: Mapping[str, Tier] = {"orchestrator": Tier.STRONG, "searcher": Tier.FAST}
 ANTHROPIC_KEY = Secrets(anthropic_key=SecretStr("a"))
@@ -36,9 +36,7 @@ def parse_model(text: str) -> ModelRef:
 
 def nowhere() -> str:
     """Return the URL of a port on which nothing listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    return f"http://127.0.0.1:{closed_port()}/v1"
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from explorer.schema.events import (
 )
 from explorer.schema.messages import StopKind, ToolCall, Turn, Usage
 from otlp_reader import GotSpan, read_service, read_spans
-from sources.loopback import Answer, Handler, Site, free_port, serving
+from sources.loopback import Answer, Handler, Site, closed_port, serving
 
 NOON = datetime(2026, 8, 10, 12, 0, tzinfo=UTC)
 LEAD, SEARCHER = "orchestrator", "searcher-1"
@@ -260,7 +260,7 @@ async def test_a_collector_that_fails_costs_one_line(fault: str) -> None:
         urls = {
             "error": f"{site.url}/v1/traces?key=hidden",
             "no such path": f"{site.url}/hidden",
-            "nobody there": f"http://127.0.0.1:{free_port()}/hidden",
+            "nobody there": f"http://127.0.0.1:{closed_port()}/hidden",
         }
         collector = Collector(urls[fault])
         tracing = Tracing(collector, shown.append)

@@ -1,5 +1,6 @@
 """Web servers on loopback, scripted by a table of paths, and what tests need around them."""
 
+import atexit
 import contextlib
 import json
 import re
@@ -11,6 +12,7 @@ import threading
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -142,11 +144,25 @@ def serving(routes: Mapping[str, Route]) -> Generator[Site]:
         thread.join()
 
 
-def free_port() -> int:
-    """A port nobody listens on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+@contextlib.contextmanager
+def kept_port(port: int = 0) -> Generator[int]:
+    """A port, any one for 0, that refuses connections until a server is started there, and is kept for that server.
+
+    One that was free a moment ago may have been given to any connection of the machine when the server wants it.
+    """
+    with socket.socket() as keeper:
+        # Servers ask for the same, so that they get the port all the same: this one does not listen.
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        keeper.bind(("127.0.0.1", port))
+        yield keeper.getsockname()[1]
+
+
+@cache
+def closed_port() -> int:
+    """A port that refuses every connection until the tests of this process have ended."""
+    kept = contextlib.ExitStack()
+    atexit.register(kept.close)
+    return kept.enter_context(kept_port())
 
 
 @contextlib.contextmanager
@@ -155,22 +171,22 @@ def replaying(*options: str) -> Generator[str]:
     script = DATA / "replay.py"
     if not script.exists():
         pytest.skip(f"recordings are not here: {script}")
-    port = free_port()
-    process = subprocess.Popen(
-        [sys.executable, "-c", AT_ONCE, str(script), "--port", str(port), *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        assert process.stdout
-        assert process.stdout.readline()
-        for _ in range(100_000):  # it says so just before it listens
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
-                break
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.communicate()
+    with kept_port() as port:
+        process = subprocess.Popen(
+            [sys.executable, "-c", AT_ONCE, str(script), "--port", str(port), *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            assert process.stdout
+            assert process.stdout.readline()
+            for _ in range(100_000):  # it says so just before it listens
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
+                    break
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.communicate()
 
 
 async def no_pause(_seconds: float) -> None:

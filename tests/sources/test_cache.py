@@ -21,7 +21,7 @@ from explorer.sources.http.fetched import API_LIMITS, PAGE_LIMITS, Fetched, Fetc
 from explorer.sources.page import WebPage
 from explorer.sources.pages import PageReader
 from explorer.workspace.user_key import UserKey
-from sources.loopback import NOW, Answer, Handler, Route, Site, free_port, no_pause, open_web, serving
+from sources.loopback import NOW, Answer, Handler, Route, Site, closed_port, no_pause, open_web, serving
 from thoroughness import each_slow_but
 
 PAGE = Answer(b"<p>hello</p>")
@@ -415,7 +415,7 @@ async def test_a_site_that_failed_is_asked_again(folder: Path, wall: Wall) -> No
     """A failure is never kept on disk."""
     async with web_of(folder, wall) as web:
         with pytest.raises(ToolError):
-            await web.get(f"http://127.0.0.1:{free_port()}/x")
+            await web.get(f"http://127.0.0.1:{closed_port()}/x")
     assert _files(folder, "entries") == []
 
 

@@ -16,7 +16,7 @@ from explorer.schema.errors import ToolError
 from explorer.sources.http.caller import Caller
 from explorer.sources.http.fetch import Web
 from explorer.sources.http.fetched import API_LIMITS, PAGE_LIMITS, FetchLimits
-from sources.loopback import Answer, Handler, Route, Site, free_port, no_pause, open_web, serving
+from sources.loopback import Answer, Handler, Route, Site, closed_port, no_pause, open_web, serving
 from thoroughness import each_slow_but
 
 PAGE = Answer(b"<p>hello</p>")
@@ -273,7 +273,7 @@ async def test_nobody_listens() -> None:
     """A refused connection is told with the address and what to do."""
     async with open_web() as web:
         with pytest.raises(ToolError, match=r"Could not reach http://127.*Try another source"):
-            await web.get(f"http://127.0.0.1:{free_port()}/")
+            await web.get(f"http://127.0.0.1:{closed_port()}/")
 
 
 def in_turn(*answers: Answer) -> Route:

@@ -27,7 +27,7 @@ from explorer.sources.http.caller import Caller
 from explorer.sources.http.fetch import FetchPolicy, Web
 from explorer.sources.search.port import SearchFailedError, WebQuery
 from explorer.sources.search.tavily import TavilySearch
-from sources.loopback import Answer, free_port, no_pause, serving
+from sources.loopback import Answer, closed_port, no_pause, serving
 from sources.proxy_server import PASSWORD, certify, proxy_to, tls_server
 from sources.public_network import PublicNetwork
 
@@ -178,7 +178,7 @@ async def test_a_proxy_that_wants_a_login(url: str, login: str, words: str) -> N
 
 async def test_a_proxy_that_is_down() -> None:
     """The proxy and its variable are named, not the site."""
-    network = network_of({"https_proxy": f"me:{PASSWORD}@127.0.0.1:{free_port()}"})
+    network = network_of({"https_proxy": f"me:{PASSWORD}@127.0.0.1:{closed_port()}"})
     async with web_over(network) as web:
         with pytest.raises(
             ToolError, match=r"the proxy http://127\.0\.0\.1:\d+ \(https_proxy\) cannot be reached"
@@ -245,7 +245,7 @@ async def test_what_is_in_the_way_of_a_model_is_named(papers: Path, make: Client
         stranger = await failure(open_proxy.network())
         assert stranger.is_wrong_server
         assert "SSL_CERT_FILE" in stranger.hint
-    down = await failure(network_of({"HTTPS_PROXY": f"http://me:{PASSWORD}@127.0.0.1:{free_port()}"}))
+    down = await failure(network_of({"HTTPS_PROXY": f"http://me:{PASSWORD}@127.0.0.1:{closed_port()}"}))
     assert (down.fault, "HTTPS_PROXY" in down.message) == (ModelFault.TRANSPORT, True)
 
 

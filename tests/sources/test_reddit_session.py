@@ -10,7 +10,7 @@ import pytest
 from explorer.network.guard import Guard
 from explorer.sources.reddit.api import Access, RedditSession
 from explorer.sources.reddit.routes import RedditRefusedError, RouteClosedError
-from sources.loopback import Answer, Handler, Route, Site, as_json, free_port, serving
+from sources.loopback import Answer, Handler, Route, Site, as_json, closed_port, serving
 from sources.reddit_site import SECRET, SHELL, TOKEN, recorded, token
 
 APP = Access(identity="app", secret=SECRET)
@@ -228,7 +228,7 @@ async def test_the_last_request_of_a_limit() -> None:
 async def test_nobody_there() -> None:
     """A host that does not answer, or must not be asked, closes the route without the library's words."""
     absent = Site({})
-    absent.port = free_port()
+    absent.port = closed_port()
     async with open_session(absent) as session:
         with pytest.raises(RouteClosedError, match=r"cannot be reached \(ConnectError\)"):
             await session.get("/x", {})

@@ -10,7 +10,7 @@ from explorer.schema.errors import ToolError
 from explorer.sources.http.api_client import ApiRules
 from explorer.sources.search.port import PAGE_TEXT_CHARS, WebHit, WebQuery
 from explorer.sources.search.tavily import TavilySearch
-from sources.loopback import Answer, Handler, Route, Site, as_json, free_port, no_pause, serving
+from sources.loopback import Answer, Handler, Route, Site, as_json, closed_port, no_pause, serving
 
 RESULTS = {
     "query": "glue",
@@ -119,7 +119,7 @@ async def test_the_request() -> None:
 async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     """No proxy is taken from the environment, neither the usual ones nor Tavily's own."""
     for name in ("HTTP_PROXY", "ALL_PROXY", "all_proxy", "TAVILY_HTTP_PROXY", "TAVILY_HTTPS_PROXY"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
+        monkeypatch.setenv(name, f"http://127.0.0.1:{closed_port()}")
     hits, _ = await ask(as_json(RESULTS))
     assert hits
 
@@ -203,7 +203,7 @@ async def test_a_short_wait_is_waited_for() -> None:
 @pytest.mark.slow
 async def test_unreachable() -> None:
     """When nobody listens, or nothing comes in time, the run is told to go on without."""
-    async with TavilySearch("", f"http://127.0.0.1:{free_port()}", rules=RULES) as engine:
+    async with TavilySearch("", f"http://127.0.0.1:{closed_port()}", rules=RULES) as engine:
         with pytest.raises(ToolError, match=r"cannot be reached .*Continue with search_site"):
             await engine.search(WebQuery("glue"))
     with serving({}) as site:

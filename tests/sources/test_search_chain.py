@@ -13,7 +13,7 @@ from explorer.sources.http.well_known import NAMED
 from explorer.sources.search.exa import ExaSearch
 from explorer.sources.search.port import SearchFailedError, WebAnswer, WebHit, WebQuery, WebSearch, merged
 from explorer.sources.search.selection import SearchChain, SearchSetup, choose_search, plan_search
-from sources.loopback import Answer, Route, as_json, free_port, no_pause, serving
+from sources.loopback import Answer, Route, as_json, closed_port, no_pause, serving
 
 TAVILY = {"results": [{"title": "T", "url": "https://t.example/", "content": "t"}]}
 BRAVE = {"web": {"results": [{"title": "B", "url": "https://b.example/", "description": "b"}]}}
@@ -167,7 +167,7 @@ async def test_nobody_left() -> None:
 
 async def test_the_only_one_fails() -> None:
     """With one engine its own words are told, and what else could be configured."""
-    async with choose_search(settings(url=f"http://127.0.0.1:{free_port()}"), no_pause) as search:
+    async with choose_search(settings(url=f"http://127.0.0.1:{closed_port()}"), no_pause) as search:
         with pytest.raises(
             ToolError, match=r"Web search \(tavily-keyless\) cannot be reached.*: TAVILY_API_KEY, BRAVE"
         ):

@@ -7,7 +7,7 @@ import pytest
 
 from explorer.sources.search.ddgs import DdgsSearch, TextSearch
 from explorer.sources.search.port import SearchFailedError, WebQuery
-from sources.loopback import NOW, free_port
+from sources.loopback import NOW, closed_port
 
 ddgs = pytest.importorskip("ddgs", reason="the extra ddgs is not installed")
 exceptions = pytest.importorskip("ddgs.exceptions")
@@ -84,6 +84,6 @@ async def test_silence_ends() -> None:
 
 async def test_the_real_package() -> None:
     """The installed package takes what we give it, and its own failure, without a network, is sorted."""
-    proxy = f"http://127.0.0.1:{free_port()}"
+    proxy = f"http://127.0.0.1:{closed_port()}"
     error = await failure(ddgs.DDGS(proxy=proxy, timeout=2))
     assert error.problem in {"got nothing from its engines", "did not answer in time"}

@@ -20,7 +20,7 @@ from explorer.sources.search.port import SearchFailedError, WebAnswer, WebQuery,
 from explorer.sources.search.searxng import SearxngSearch
 from explorer.sources.search.tavily import RULES as TAVILY_RULES
 from explorer.sources.search.tavily import TavilySearch
-from sources.loopback import NOW, Answer, Handler, Route, Site, as_json, free_port, no_pause, serving
+from sources.loopback import NOW, Answer, Handler, Route, Site, as_json, closed_port, no_pause, serving
 
 KEY = "key-of-nobody-else"
 RULES = ApiRules(pause=no_pause)
@@ -336,7 +336,7 @@ async def test_no_such_host(wire: Wire) -> None:
 @ALL
 async def test_nobody_answers(wire: Wire) -> None:
     """Nobody there, silence, and a hang-up are told apart from refusals; silence ends at its limit."""
-    engine = wire.make(f"http://127.0.0.1:{free_port()}")
+    engine = wire.make(f"http://127.0.0.1:{closed_port()}")
     with pytest.raises(SearchFailedError, match="cannot be reached"):
         await engine.search(WebQuery("glue"))
     await engine.aclose()

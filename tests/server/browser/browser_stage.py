@@ -6,7 +6,7 @@ import subprocess
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from cli.stage import begin_explorer, end_of
 from made_runs import make_run, page, two_runs
 from model_servers import JsonObject, OpenAIServer, Reply, Script
+from sources.loopback import kept_port
 from team_script import NOTES, team
 
 if TYPE_CHECKING:  # These tests are collected, and skipped, where the package is missing.
@@ -73,10 +74,11 @@ class SiteProcess:
     """The address that it printed, with a token where there is one."""
     address: str = ""
     process: "subprocess.Popen[str] | None" = None
+    _kept: ExitStack = field(default_factory=ExitStack)
 
     def begin(self) -> None:
-        """Start it on a free port, or on the port that it had, and wait until it says where it is."""
-        port = str(urlsplit(self.address).port or 0)
+        """Start it on a port of its own, also when it is started again, and wait until it says where it is."""
+        port = str(urlsplit(self.address).port or self._kept.enter_context(kept_port()))
         words = ("serve", "--port", port, "--token", self.token, *self.words)
         self.process = begin_explorer(*words, cwd=self.home, **self.variables)
         assert self.process.stderr is not None
@@ -98,6 +100,7 @@ class SiteProcess:
             self.process.terminate()
             code, _, error = end_of(self.process)
             self.process = None
+            self._kept.close()
             assert "Traceback" not in error, error
             assert code == 143, error
 
