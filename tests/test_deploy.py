@@ -18,12 +18,15 @@ import yaml
 
 from cli.stage import SCRIPT, clean_environment
 from explorer.cli.settings.values import all_settings
+from explorer.schema.network import VARIABLES as NETWORK_VARIABLES
 from fleet.postgres import server
 from sources.loopback import kept_port
 
 ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "deploy"
 OURS = ("worker", "web", "cli")
+JOINING = {"EXPLORER_FLEET_DATABASE", "EXPLORER_FLEET_STORE"}
+"""Settings that the compose file sets itself, so that its services are one fleet."""
 PATIENCE_S = 120
 
 
@@ -52,23 +55,36 @@ def test_each_service_has_few_rights() -> None:
 
 
 def test_what_it_asks_for_is_in_the_example_and_has_no_default_password() -> None:
-    """Each variable that it reads is in the example, and the password has to be set; each that it sets is a setting."""
+    """The password has to be set, and is all that the file itself needs; what is in the example is a setting."""
     text = (DEPLOY / "compose.yaml").read_text()
-    assert set(re.findall(r"\$\{(\w+)", text)) == example_variables()
+    assert set(re.findall(r"\$\{(\w+)(\S)", text)) == {("POSTGRES_PASSWORD", ":")}
     assert set(re.findall(r"\$\{POSTGRES_PASSWORD(\S*)", text)) == {":?set"}
-    known = {one.variable for one in all_settings()} | {"POSTGRES_PASSWORD"}
-    for name in OURS:
-        assert set(services()[name]["environment"]) <= known
+    assert example_variables() <= {one.variable for one in all_settings()} | {"POSTGRES_PASSWORD"}
+    assert {"POSTGRES_PASSWORD", "EXPLORER_PRICE", "EXPLORER_CONTACT"} <= example_variables()
+
+
+def environment_of(service: str, file: str) -> dict[str, str]:
+    """The environment of a service with this file `.env`, by the rules of Compose: its own has precedence."""
+    found = services()[service]
+    variables = dict(line.split("=", 1) for line in file.splitlines())
+    own = {name: substituted(value, variables) for name, value in found["environment"].items()}
+    return (variables if {"path": ".env", "required": False} in found["env_file"] else {}) | own
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_setting_of_the_file_reaches_each_service(name: str) -> None:
+    """But for those that join the services; the password of the database is in its address alone."""
+    known = {one.variable for one in all_settings()} | {*NETWORK_VARIABLES}
+    file = "\n".join(f"{one}=set-by-{one}" for one in (*sorted(known), "POSTGRES_PASSWORD"))
+    found = environment_of(name, file)
+    assert {one for one in known if found.get(one) != f"set-by-{one}"} == JOINING
+    assert found["EXPLORER_FLEET_DATABASE"] == "postgresql://explorer:set-by-POSTGRES_PASSWORD@postgres/explorer"
+    assert (found["EXPLORER_FLEET_STORE"], found["POSTGRES_PASSWORD"]) == ("database", "")
 
 
 def substituted(value: str, variables: dict[str, str]) -> str:
     """The value of a variable of the compose file, as Compose reads it."""
-
-    def found(match: re.Match[str]) -> str:
-        name, _, default = match[1].partition(":")
-        return variables.get(name) or default.removeprefix("-")
-
-    return re.sub(r"\$\{([^}]*)\}", found, value)
+    return re.sub(r"\$\{(\w+)[^}]*\}", lambda match: variables.get(match[1], ""), value)
 
 
 class Container:
@@ -79,7 +95,7 @@ class Container:
         for place in (self.data, state):
             place.mkdir(exist_ok=True)
         self.service = services()[name]
-        given = {key: substituted(value, {}) for key, value in self.service["environment"].items()}
+        given = environment_of(name, "EXPLORER_MODEL=auto\nEXPLORER_PRICE=")
         image = {"XDG_STATE_HOME": str(state), "XDG_CACHE_HOME": "/tmp/cache", "PYTHONDONTWRITEBYTECODE": "1"}  # noqa: S108
         self.environment = clean_environment(folder / "home") | image | given | {"EXPLORER_FLEET_DATABASE": database}
         writable = [word for place in (self.data, state) for word in ("--bind", str(place), str(place))]
