@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from explorer.agents.tool_calls import CallOutputs
+from explorer.agents.call_results import CallOutputs
 from explorer.schema.messages import ToolCall
 from explorer.schema.tool import Tool, ToolContext, ToolResult
 from explorer.schema.toolbox import Toolbox

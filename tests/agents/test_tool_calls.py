@@ -9,15 +9,8 @@ from loguru import logger
 from pydantic import Field, field_validator
 
 from engine_stage import Doing, Recorder, call_room, contents, external, started, tools_over
-from explorer.agents.tool_calls import (
-    CHANGED_MEANWHILE,
-    END_CHARS,
-    MAX_ERROR_CHARS,
-    MAX_RESULT_CHARS,
-    MAX_TURN_CHARS,
-    START_CHARS,
-    execute_calls,
-)
+from explorer.agents.call_results import END_CHARS, MAX_ERROR_CHARS, MAX_RESULT_CHARS, MAX_TURN_CHARS, START_CHARS
+from explorer.agents.tool_calls import CHANGED_MEANWHILE, execute_calls
 from explorer.schema.errors import ModelError, ModelFault, StorageError, ToolError
 from explorer.schema.events import AnyEvent, FileChange, ToolFinished, ToolStarted, TurnTaken
 from explorer.schema.messages import JsonObject, Results, ToolCall, Turn
