@@ -15,7 +15,7 @@ from explorer.agents.context_block import RunFacts
 from explorer.agents.roles import Role
 from explorer.agents.run_rules import Model, TeamContext
 from explorer.agents.subagents import Team
-from explorer.agents.tool_calls import Append, StoreFor
+from explorer.agents.tool_calls import StoreFor
 from explorer.journal.agent_state import AgentState
 from explorer.journal.control import ControlKind, Inbox
 from explorer.journal.journal import Journal
@@ -27,6 +27,7 @@ from explorer.schema.events import (
     AgentFinished,
     AgentStarted,
     AnyEvent,
+    Append,
     RoleLoaded,
     Source,
     Status,

@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from explorer.agents.tool_calls import Append
 from explorer.agents.user_stop import StopEvent, StoppedError
 from explorer.journal.run_state import RunState
 from explorer.schema.approvals import Approval, ApprovalRequest, ApprovalRules, Approve, Decision
 from explorer.schema.errors import RefusedCallError
-from explorer.schema.events import ApprovalAnswer, ApprovalDecided, FileChange
+from explorer.schema.events import Append, ApprovalAnswer, ApprovalDecided, FileChange
 from explorer.schema.messages import JsonObject, ToolSchema
 from explorer.schema.reasons import ErrorCode
 from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult

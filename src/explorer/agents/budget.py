@@ -29,6 +29,15 @@ LEAST_WRITING_TOKENS = SHORT_REPLY_MARKS[-1]
 """Exploring is over when a reply of a writer would get less."""
 
 
+WorstCost = Callable[[int, int], float]
+"""USD of a request with so many input and output tokens at most; 0.0 when no price is known."""
+
+
+def no_cost(_input_tokens: int, _output_tokens: int) -> float:
+    """Return 0.0, whatever a request's tokens are: no money is counted for it."""
+    return 0.0
+
+
 def reply_lengths(wished: int) -> Iterator[int]:
     """Yield the lengths to try, longest first: the wished one, then by quarters and thirds down to the shortest.
 
@@ -62,9 +71,7 @@ class ReportReserve:
     cost_usd: float = 0.0
 
 
-def report_reserve(
-    writers: Sequence[Callable[[int, int], float]], leads: Callable[[int, int], float], *, counts_tokens: bool
-) -> ReportReserve:
+def report_reserve(writers: Sequence[WorstCost], leads: WorstCost, *, counts_tokens: bool) -> ReportReserve:
     """Return what a report can use.
 
     Args:
@@ -103,14 +110,6 @@ LIMITS = {
     "cost": EndCause.COST_LIMIT,
 }
 """The cause of an end for each limit, by the name that an account has for the limit."""
-
-WorstCost = Callable[[int, int], float]
-"""USD of a request with so many input and output tokens at most; 0.0 when no price is known."""
-
-
-def no_cost(_input_tokens: int, _output_tokens: int) -> float:
-    """Return 0.0, whatever a request's tokens are: no money is counted for it."""
-    return 0.0
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ async def _before_asking(state: AgentState, context: AgentContext) -> Decision |
     """Return what is done instead of asking the model; None: ask."""
     if state.summing_at is not None:
         # Nothing comes between the request for a summary and the summary.
-        return None if state.last_turn is None else summary(state, context.compaction_note(state))
+        return None if state.turn_at_end is None else summary(state, context.compaction_note(state))
     decision = context.review(state, after_turn(state)) or before_asking(state) or await context.before_request(state)
     return decision or plan_compaction(state, context.prefix.bytes, context.context_policy)
 

@@ -5,12 +5,11 @@ A reply whose count of tokens is not plausible costs what was reserved in place 
 need not be sent, so the reply's own length is no measure.
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from explorer.agents.budget import Account, Amount, Reservation, WorstCost
 from explorer.schema.errors import ModelError
-from explorer.schema.events import AnyEvent, RequestSent
+from explorer.schema.events import Append, RequestSent
 from explorer.schema.messages import LLMClient, Request, Turn, Usage
 from explorer.schema.shared_limits import Holding, RequestUse, SharedHold, hold_nothing
 
@@ -34,7 +33,7 @@ class Terms:
 
     account: Account
     worst_cost: WorstCost
-    record: Callable[[AnyEvent], Awaitable[None]]
+    record: Append
     window_tokens: int | None = None
     """The model's context window; None when it is not known."""
     request_bytes: int = 0

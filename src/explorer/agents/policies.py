@@ -1,6 +1,7 @@
 """Policies: when an agent gets a note, is refused a call, or ends; and what a model's failure means for the run."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 
 from explorer.agents.budget import SHORT_REPLY_MARKS, Budget
 from explorer.agents.compaction import after_refusal, last_words
@@ -36,7 +37,7 @@ def after_turn(state: AgentState) -> Decision | None:
     """Return what follows from a reply without open calls: an end, a note, or None (ask again)."""
     if state.ends:
         return _finished(state)
-    turn = state.last_turn or _stopped_for_good(state)
+    turn = state.turn_at_end or _stopped_for_good(state)
     return None if turn is None else _STOPS[turn.stop](state, turn)
 
 
@@ -116,7 +117,7 @@ def short_reply_note(state: AgentState, max_output_tokens: int) -> NoteAdded | N
 
 
 def _is_stretched(state: AgentState) -> bool:
-    latest = next((message for message in reversed(state.messages) if isinstance(message, Turn)), None)
+    latest = state.latest_turn
     if latest is None or latest.stop is not StopKind.MAX_TOKENS or NoteReason.USUAL_LENGTH in state.notes:
         return False
     turns = [message for message in state.messages[state.began_at :] if isinstance(message, Turn)]
@@ -142,7 +143,7 @@ _STOPS = {
 
 def _finished(state: AgentState) -> AgentFinished:
     """Return the end by a tool that ends its agent, with the summary in its arguments, or the agent's last text."""
-    turn = next((message for message in reversed(state.messages) if isinstance(message, Turn)), None)
+    turn = state.latest_turn
     if turn is None:
         return ending(state, Status.COMPLETE, "finished", "", EndCause.FINISHED)
     given = [call.arguments or {} for call in turn.calls]
@@ -196,10 +197,10 @@ def before_asking(state: AgentState) -> Decision | None:
         return ending(state, Status.PARTIAL, f"step limit of its role ({state.step_limit})", last_words(state))
     if state.steps_left <= WRAP_UP_STEPS < state.step_limit and NoteReason.WRAP_UP not in state.notes:
         return note(state, NoteReason.WRAP_UP, left=state.steps_left)
-    errors = errors_in_a_row(state)
-    if errors >= 2 * MAX_ERROR_TURNS:
-        return ending(state, Status.PARTIAL, _first_error(state), last_words(state))
-    if errors >= MAX_ERROR_TURNS and NoteReason.ERRORS not in state.notes:
+    failed = _failed_turns(state)
+    if len(failed) >= 2 * MAX_ERROR_TURNS:
+        return ending(state, Status.PARTIAL, _cause_of(failed), last_words(state))
+    if len(failed) >= MAX_ERROR_TURNS and NoteReason.ERRORS not in state.notes:
         return note(state, NoteReason.ERRORS, turns=MAX_ERROR_TURNS)
     if state.most_repeated >= NOTE_REPEATS and NoteReason.REPEATING not in state.notes:
         return note(state, NoteReason.REPEATING)
@@ -229,27 +230,16 @@ def budget_note(state: AgentState, budget: Budget) -> NoteAdded | None:
     return note(state, reached[-1], percent=round(share * 100))
 
 
-def errors_in_a_row(state: AgentState) -> int:
-    """Count the latest turns in a row whose calls all failed, since the agent's latest task."""
-    count = 0
-    for message in reversed(state.messages[state.began_at :]):
-        if isinstance(message, Results):
-            if not all(result.is_error for result in message.results):
-                break
-            count += 1
-    return count
+def _failed_turns(state: AgentState) -> list[Results]:
+    """Return the results of the latest turns in a row whose calls all failed, since the agent's latest task."""
+    of_task = (message for message in reversed(state.messages[state.began_at :]) if isinstance(message, Results))
+    failed = takewhile(lambda turn: all(result.is_error for result in turn.results), of_task)
+    return [*failed][::-1]
 
 
-def _first_error(state: AgentState) -> str:
+def _cause_of(failed: Sequence[Results]) -> str:
     """Return the cause of errors in a row: the tool of the first one, and its first line."""
-    first = None
-    for message in reversed(state.messages[state.began_at :]):
-        if isinstance(message, Results):
-            if not all(result.is_error for result in message.results):
-                break
-            first = message.results[0]
-    if first is None:
-        return "tool calls kept failing"
+    first = failed[0].results[0]
     if first.data.get("code") == ErrorCode.REPEATED:
         return f"the model kept making one call, {first.name}, with the same result; another model may do better"
     why = single_line(without_marks(first.content.partition("\n")[0]))

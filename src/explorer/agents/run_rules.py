@@ -19,13 +19,13 @@ from explorer.agents.context_block import RunFacts
 from explorer.agents.decisions import Decision
 from explorer.agents.policies import budget_note, early_ending, refuse_repetition, short_reply_note, write_now_note
 from explorer.agents.roles import CALL_AGENT, Role, leading_role, report_writers
-from explorer.agents.tool_calls import Append, StoreFor
+from explorer.agents.tool_calls import StoreFor
 from explorer.agents.user_stop import CALL_GRACE_S, StoppedError
 from explorer.journal.agent_state import AgentState
 from explorer.journal.control import ControlKind, ControlMessage, Inbox
 from explorer.journal.run_state import RunState
 from explorer.schema.errors import ToolError
-from explorer.schema.events import ORCHESTRATOR, AgentFinished, NoteAdded, Steered, StopAsked
+from explorer.schema.events import ORCHESTRATOR, AgentFinished, Append, NoteAdded, Steered, StopAsked
 from explorer.schema.messages import LLMClient, ToolCall
 from explorer.schema.tool import Effect, Tool, ToolResult
 from explorer.text.rendering import NOTHING, ModelText, own

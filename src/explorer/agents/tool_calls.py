@@ -33,7 +33,7 @@ from explorer.schema.errors import (
     WaitingError,
     first_of,
 )
-from explorer.schema.events import AnyEvent, FileChange, Source, ToolFinished, ToolStarted
+from explorer.schema.events import Append, FileChange, Source, ToolFinished, ToolStarted
 from explorer.schema.messages import JsonObject, ToolCall
 from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult, lookup_of, no_store
 from explorer.schema.toolbox import Toolbox
@@ -41,8 +41,6 @@ from explorer.text.rendering import code, first_chars, own
 from explorer.text.sanitize import single_line
 from explorer.workspace.workspace import Workspace
 
-Append = Callable[[AnyEvent], Awaitable[None]]
-"""Put an event on disk and apply it to the state."""
 Authorize = Callable[[str, ToolCall], ToolError | None]
 """Return why a call of an agent is refused now; None when it is not."""
 StoreFor = Callable[[Tool, Sequence[SourceDraft]], Awaitable[list[Source]]]

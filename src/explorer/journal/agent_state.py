@@ -338,10 +338,15 @@ class AgentState:
         return calls[place - 1] if 0 < place <= len(calls) else None
 
     @property
-    def last_turn(self) -> Turn | None:
-        """The latest turn; None when a message came after it."""
+    def turn_at_end(self) -> Turn | None:
+        """The turn that the history ends with; None when a message came after the latest turn."""
         last = self.messages[-1] if self.messages else None
         return last if isinstance(last, Turn) else None
+
+    @property
+    def latest_turn(self) -> Turn | None:
+        """The latest turn of the history, whatever came after it."""
+        return next((message for message in reversed(self.messages) if isinstance(message, Turn)), None)
 
     @property
     def input_ids(self) -> dict[str, str]:

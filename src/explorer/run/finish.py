@@ -1,6 +1,6 @@
 """How a run ends: every ending leaves `report.md`, with its status, the reason, and what was found."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -38,7 +38,7 @@ from explorer.run.outcome import (
     what_was_tried,
 )
 from explorer.schema.errors import NO_DATA, ToolError
-from explorer.schema.events import ORCHESTRATOR, AgentFinished, AnyEvent, PathMoved, RunFinished, Status
+from explorer.schema.events import ORCHESTRATOR, AgentFinished, Append, PathMoved, RunFinished, Status
 from explorer.schema.messages import Results
 from explorer.schema.reasons import EndCause, EndReason, ErrorCode, NoteReason
 from explorer.text import rendering
@@ -372,9 +372,7 @@ def was_shown(run_state: RunState, code: ErrorCode) -> bool:
     return any(result.data.get("code") == code for result in results)
 
 
-async def record_moved(
-    run_state: RunState, workspace: Workspace, record: Callable[[AnyEvent], Awaitable[None]]
-) -> None:
+async def record_moved(run_state: RunState, workspace: Workspace, record: Append) -> None:
     """Put on record what was moved out of the report's way."""
     for place in workspace.set_aside:
         if place not in run_state.moved:

@@ -1,7 +1,7 @@
 """A model's opinion of the report's citations, asked for with `--judge`: within the run's limits, and on its record."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from explorer.agents.budget import Account, Amount, WorstCost, no_cost
@@ -12,7 +12,7 @@ from explorer.llm.retry import OnFailure, WaitLimits
 from explorer.reports.verify.claims import Judgements, TextOf, Verification, judge
 from explorer.run.resources import RunResources
 from explorer.schema.errors import ConfigError, ModelError, ModelFault
-from explorer.schema.events import AnyEvent, CitationsJudged
+from explorer.schema.events import Append, CitationsJudged
 from explorer.schema.messages import Estimate, LLMClient, Request, Turn, Usage
 from explorer.text.token_bounds import most_tokens
 
@@ -37,7 +37,7 @@ class JudgeAccount:
     """What pays for the questions, and where they are recorded."""
 
     account: Account
-    record: Callable[[AnyEvent], Awaitable[None]]
+    record: Append
     on_failure: OnFailure
     seconds_left: Callable[[], float | None] = lambda: None
     """Return the seconds to the run's hard end; None without a limit."""

@@ -11,14 +11,13 @@ from typing import LiteralString
 from explorer.agents.budget import Budget
 from explorer.agents.decisions import Decision, ending
 from explorer.agents.roles import CALL_AGENT, Role, helpers_in, leading_role, report_writers
-from explorer.agents.tool_calls import Append
 from explorer.journal.agent_state import AgentState
 from explorer.journal.plan_state import PlanState
 from explorer.journal.run_state import RunState
 from explorer.run.model_facts import context_policy, known_cost
 from explorer.run.resources import RunResources
 from explorer.schema.errors import ConfigError, ToolError, WaitingError
-from explorer.schema.events import ORCHESTRATOR, AgentFinished, PlanDecided, PlanProposed, RoundAssessed, Status
+from explorer.schema.events import ORCHESTRATOR, AgentFinished, Append, PlanDecided, PlanProposed, RoundAssessed, Status
 from explorer.schema.messages import ToolCall, Usage
 from explorer.schema.plan import (
     AnswerState,

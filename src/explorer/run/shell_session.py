@@ -1,7 +1,7 @@
 """The shell of one session of a run: its sandbox, its jobs, and the notes to agents on them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from explorer.sandbox.jobs import Jobs
 from explorer.sandbox.selection import python_folders
 from explorer.sandbox.shell import Shell
 from explorer.schema.errors import ConfigError
-from explorer.schema.events import AnyEvent, NoteAdded, SandboxChosen
+from explorer.schema.events import Append, NoteAdded, SandboxChosen
 from explorer.schema.reasons import NoteReason
 from explorer.schema.tool import Tool
 from explorer.text.rendering import ModelText, code, own
@@ -26,8 +26,6 @@ from explorer.workspace.temporary import PROXY_FOLDER, temporary_folder
 from explorer.workspace.workspace import Workspace
 
 SHOWN_CHARS = 80
-Append = Callable[[AnyEvent], Awaitable[None]]
-"""Put an event on disk."""
 STRENGTH = (SandboxTier.UNCONFINED, "", SandboxTier.LANDLOCK, SandboxTier.BUBBLEWRAP)
 """A run may go on under what holds better, never under less."""
 

@@ -1,5 +1,6 @@
 """What can happen in a run, and how things end: frozen, versioned records, the only base of a run's state."""
 
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -581,6 +582,9 @@ AnyEvent = Annotated[
     | Repaired,
     Field(discriminator="type"),
 ]
+
+Append = Callable[[AnyEvent], Awaitable[None]]
+"""Put an event on disk, and apply it to the state."""
 
 
 class JournalRecord(Frozen):

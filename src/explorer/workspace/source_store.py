@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from explorer.schema.errors import StorageError, ToolError, first_of
-from explorer.schema.events import AnyEvent, Source, SourceRecorded
+from explorer.schema.events import Append, Source, SourceRecorded
 from explorer.schema.tool import SourceDraft
 from explorer.text.differences import compare, normal, words
 from explorer.text.frontmatter import split_frontmatter
@@ -224,7 +224,6 @@ TITLE_CHARS = 300
 SOURCES = ".explorer/sources"
 
 
-Append = Callable[[AnyEvent], Awaitable[None]]
 Write = Callable[[str, str], Awaitable[None]]
 Read = Callable[[str], Awaitable[str]]
 """Return a file's text by its path; raise a ToolError when it cannot be read."""
