@@ -96,7 +96,7 @@ def status_of(page: str) -> str:
     return found[1]
 
 
-OWN_ORDER = re.compile(r"|none|/live\?.*|/runs/[A-Za-z0-9._-]+/(live\?.*|agents/.*)")
+OWN_ORDER = re.compile(r"|none|/live\?.*|/runs/[A-Za-z0-9._-]+/(live\?.*|agents/.*|claims\?.*)")
 """The values of attributes that htmx and the script of the pages follow."""
 
 

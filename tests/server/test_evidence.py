@@ -27,8 +27,8 @@ async def test_a_citation_leads_to_the_words_of_its_source(tmp_path: Path) -> No
     async with browsing(tmp_path) as browser:
         report = await browser.page(f"/runs/{C}/report")
         assert f'href="/runs/{C}/citations/1"' in report
-        assert "1 supported" in plain(report)
-        assert "1 not supported" in plain(report)
+        assert "not supported (1)" in plain(report)
+        assert " supported (1)" in plain(report).replace("not supported", "")
         for address in (f"/runs/{C}/citations/1", f"/runs/{C}/citations/1?part=true"):
             card = await browser.page(address)
             assert "Rope prices" in card
@@ -65,9 +65,43 @@ async def test_claims_are_filtered_by_verdict(tmp_path: Path) -> None:
         assert "99 euros" not in uncited
         assert "No sentence has this verdict" in await browser.page(f"/runs/{C}/claims?verdict=<b>")
         site = WebSite(browser.runs)
-        evidence = (await site.lookups.of(tmp_path / "workspace" / C)).evidence
+        evidence = (await site.lookups.of(tmp_path / "workspace" / C)).whole()
         assert counts_of(evidence) == {"": 3, "not_supported": 1, "supported": 1, "not_found": 1, "uncited": 1}
         assert len(claims_with(evidence, "")) == 3
+
+
+async def test_a_long_report_is_looked_up_in_parts(tmp_path: Path) -> None:
+    """Each page looks up what it shows; folds have the rest of a list, and each sentence keeps its address."""
+    text = "\n".join(f"Boat {number} has {number + 300} sails." for number in range(60))
+    report = "# Boats\n\n" + "\n".join(f"Boat {number} has {number + 300} sails [S1]." for number in range(60))
+    await make_run(tmp_path / "workspace", C, [page("https://rope.example/a", text)], f"{report}\n")
+    async with browsing(tmp_path) as browser:
+        shown = await browser.page(f"/runs/{C}/report")
+        assert "So far, 50 of 60 sentences with citations are looked up" in plain(shown)
+        while further := re.search(r'data-further="([^"]+)"', shown):
+            shown = await browser.page(further[1])
+        assert "all (60)" in plain(shown)
+        assert " supported (60)" in plain(shown)
+        first = await browser.page(f"/runs/{C}/claims")
+        assert len(re.findall("data-line", first)) == 50
+        assert {f'id="claim-{place}"' for place in range(60)} <= set(re.findall(r'id="claim-\d+"', first))
+        fold = re.search(r'data-load="([^"]+)"', first)
+        assert fold
+        loaded = await browser.page(fold[1].replace("&amp;", "&"))
+        assert "<html" not in loaded
+        assert f'href="/runs/{C}/claims?from=51#claim-50"' in loaded
+        last = await browser.page(f"/runs/{C}/claims?from=51")
+        assert re.findall(r'id="claim-(\d+)" data-line', last) == [str(place) for place in range(50, 60)]
+        assert not active_parts(last)
+        card = await browser.page(f"/runs/{C}/citations/1?from=55")
+        assert "Sentences 51 to 60 of 60 that cite it" in plain(card)
+        assert "Boat 54 has" in card
+        assert len(re.findall('class="claim"', card)) == 10
+        source = await browser.page(f"/runs/{C}/sources/S1?claim=52")
+        assert "Sentences 51 to 60 of 60" in plain(source)
+        assert "<mark>352</mark>" in source
+        assert f"/runs/{C}/sources/S1?claim=49" in source
+        assert len((await browser.get(f"/api/runs/{C}/claims")).json()["claims"]) == 60
 
 
 @pytest.mark.parametrize(("suffix", "beginning"), [("md", b"---"), ("html", b"<!DOCTYPE"), ("json", b"{")])

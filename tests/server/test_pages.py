@@ -222,7 +222,7 @@ def test_files_of_others_are_as_they_were_published() -> None:
     for name, facts in listed.items():
         assert hashlib.sha256((app.STATIC / name).read_bytes()).hexdigest() == facts["sha256"], name
         assert (app.STATIC / facts["licence"].split()[0]).exists()
-    assert {path.name for path in app.STATIC.glob("*.js")} == {*listed, "page.js", "timeline.js"}
+    assert {path.name for path in app.STATIC.glob("*.js")} == {*listed, "page.js", "evidence.js", "timeline.js"}
 
 
 async def test_the_first_page_is_small_and_asks_nobody_else(tmp_path: Path) -> None:

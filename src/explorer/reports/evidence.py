@@ -328,7 +328,8 @@ def evidence_of(report: str, verification: Verification, sources: Mapping[str, S
         text_of: Reads a stored text by its source's id.
     """
     cards = tuple(
-        _card(number, name, sources.get(name), text_of(name), verification) for number, name in references(report)
+        card_of(number, name, sources.get(name), text_of(name), verification.claims)
+        for number, name in references(report)
     )
     return Evidence(cards=cards, claims=verification.claims, uncited=verification.uncited)
 
@@ -352,11 +353,12 @@ def passages_of(claim: Claim, identifier: str, text: StoredText | None) -> tuple
     return text.passages(claim.sentence, findings) if text is not None else ()
 
 
-def _card(number: int, identifier: str, source: Source | None, content: str | None, verification: Verification) -> Card:
+def card_of(number: int, identifier: str, source: Source | None, content: str | None, claims: Iterable[Claim]) -> Card:
+    """Return a citation's card, with those of these sentences that cite it."""
     text, problem = stored(source, content)
     sentences = tuple(
         CitingSentence(claim=claim, passages=passages_of(claim, identifier, text))
-        for claim in verification.claims
+        for claim in claims
         if identifier in claim.ids
     )
     if source is None:

@@ -1,7 +1,9 @@
 """What a user checks in a real browser: the evidence of a citation, any past moment, what differs between two runs."""
 
+import asyncio
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,13 +11,15 @@ from typing import TYPE_CHECKING
 import pypdfium2
 import pytest
 
-from made_runs import A, B
+from made_runs import A, B, make_run
+from made_runs import page as source
 from server.browser.browser_stage import ASK, SiteProcess, Visitor, agent, expect, filled_site, status
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Route
 
 pytestmark = pytest.mark.slow
+BOATS = "20260605-080000-boats"
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +82,30 @@ def test_only_what_is_not_supported_is_listed(gallery: SiteProcess, visitor: Vis
     expect(page.locator("main")).not_to_contain_text("340 points")
     page.go_back()
     expect(page.locator("main")).to_contain_text("340 points")
+
+
+def test_a_long_report_is_looked_up_while_it_is_read(gallery: SiteProcess, visitor: Visitor) -> None:
+    """Verdicts are counted by themselves; a card is about the sentence that was clicked; an address opens its fold."""
+    text = "\n".join(f"Boat {number} has {number + 300} sails." for number in range(130))
+    report = "# Boats\n\n" + "\n\n".join(f"Boat {number} has {number + 300} sails [S1]." for number in range(130))
+    with ThreadPoolExecutor() as threads:  # In this one, the browser's driver has a loop.
+        made = make_run(gallery.home / "workspace", BOATS, [source("https://boat.example/a", text)], report)
+        threads.submit(asyncio.run, made).result()
+    page = visitor.open(gallery, f"/runs/{BOATS}/report")
+    expect(page.locator("#verdicts")).to_contain_text(re.compile(r"\bsupported \(130\)"))
+    expect(page.locator("[data-further]")).to_have_count(0)
+    page.locator("article p", has_text="Boat 77 has").locator("a").click()
+    expect(page.locator("#card")).to_contain_text("Boat 77 has 377 sails")
+    page.goto(f"/runs/{BOATS}/claims#claim-120")
+    expect(page.locator("#claim-120")).to_contain_text("Boat 120 has 420 sails")
+    expect(page.locator("#claim-120")).to_be_in_viewport()
+    expect(page.locator("#claim-60[data-line]")).to_have_count(0)
+    page.get_by_text("Sentences 51 to 100").click()
+    expect(page.locator("#claim-60")).to_contain_text("Boat 60 has 360 sails")
+    plain = visitor.open(gallery, f"/runs/{BOATS}/claims", java_script_enabled=False)
+    plain.get_by_text("Sentences 101 to 130").click()
+    plain.get_by_role("link", name="Show them").last.click()
+    expect(plain.locator("#claim-120")).to_contain_text("Boat 120 has 420 sails")
 
 
 def test_the_slider_leads_to_a_past_moment(gallery: SiteProcess, visitor: Visitor) -> None:

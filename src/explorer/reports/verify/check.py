@@ -4,7 +4,7 @@ Importing it is slow, so a run does it when a report is checked; what it reads a
 `results.py`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -43,15 +43,43 @@ class CitationCheck:
 
     def check(self, draft: str) -> Verification:
         """Look up what can be looked up of each sentence of a draft that cites (markdown with `[S12]`)."""
-        index = _SourceIndex(self._sources, self.text_of, self._ready)
-        claims: list[Claim] = []
-        uncited: list[Claim] = []
-        for sentence in sentences(draft):
-            if sentence.ids:
-                claims.append(_claim(sentence, index))
-            elif is_checkable(sentence):
-                uncited.append(_as_claim(sentence, Verdict.UNCHECKED, NO_CITATION))
-        return Verification(claims=tuple(claims), uncited=tuple(uncited))
+        found = self.sentences(draft)
+        return Verification(claims=tuple(map(found.claim, range(len(found.citing)))), uncited=found.uncited)
+
+    def sentences(self, draft: str) -> "CheckedSentences":
+        """Return the sentences of a draft; each is looked up when it is first asked for."""
+        return CheckedSentences(sentences(draft), lambda: _SourceIndex(self._sources, self.text_of, self._ready))
+
+
+class CheckedSentences:
+    """The sentences of a draft, each looked up in its sources when it is first asked for.
+
+    Args:
+        found: The sentences.
+        open_sources: Returns the sources for look-ups.
+    """
+
+    def __init__(self, found: Iterable[Sentence], open_sources: Callable[[], "_SourceIndex"]) -> None:
+        listed = list(found)
+        self.citing = tuple(one for one in listed if one.ids)
+        """Sentences that cite, in the order of the draft."""
+        self.uncited = tuple(
+            _as_claim(one, Verdict.UNCHECKED, NO_CITATION) for one in listed if not one.ids and is_checkable(one)
+        )
+        self._open_sources = open_sources
+        self._index: _SourceIndex | None = None
+        self._claims: dict[int, Claim] = {}
+
+    def claim(self, place: int) -> Claim:
+        """Return what was found of a sentence that cites, by its place among them."""
+        if place not in self._claims:
+            self._index = index = self._index or self._open_sources()
+            self._claims[place] = _claim(self.citing[place], index)
+        return self._claims[place]
+
+    def close_sources(self) -> None:
+        """Forget the sources that were made ready; what was found of sentences is kept."""
+        self._index = None
 
 
 def _first_equal(indexed: IndexedSource) -> IndexedSource:

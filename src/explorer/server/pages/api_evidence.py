@@ -44,14 +44,15 @@ async def show_report(run_id: str, site: OfSite) -> ReportAnswer:
     """Return the report as far as it is written, with a card of evidence for each of its citations."""
     feed = await site.feed(run_id)
     found = await site.lookups.of(feed.folder)
+    evidence = await asyncio.to_thread(found.whole)
     fields, _ = await asyncio.to_thread(read_frontmatter, found.text)
     return ReportAnswer(
         run_id=feed.folder.name,
         status=feed.status,
         markdown=found.text,
         fields=cast("dict[str, Any]", as_json(fields)),
-        counts=counts_of(found.evidence),
-        cards=found.evidence.cards,
+        counts=counts_of(evidence),
+        cards=evidence.cards,
     )
 
 
@@ -80,7 +81,7 @@ async def list_claims(
 ) -> ClaimsAnswer:
     """Return the sentences of the report that were looked up: all, those with a verdict, or those not supported."""
     feed = await site.feed(run_id)
-    evidence = (await site.lookups.of(feed.folder)).evidence
+    evidence = await asyncio.to_thread((await site.lookups.of(feed.folder)).whole)
     claims = tuple(claims_with(evidence, verdict))
     return ClaimsAnswer(run_id=feed.folder.name, verdict=verdict, counts=counts_of(evidence), claims=claims)
 
@@ -102,9 +103,9 @@ async def list_sources(run_id: str, site: OfSite) -> SourcesAnswer:
 async def show_source(run_id: str, source_id: str, site: OfSite) -> SourceAnswer:
     """Return a source with its whole stored text, and the sentences of the report that cite it."""
     feed = await site.feed(run_id)
-    found = await asyncio.to_thread(
-        source_page, feed.folder, source_id, await site.lookups.evidence_of(feed.folder), None
-    )
+    claims = (await site.lookups.evidence_of(feed.folder)).claims
+    citing = tuple((place, claim) for place, claim in enumerate(claims) if source_id in claim.ids)
+    found = await asyncio.to_thread(source_page, feed.folder, source_id, citing, None)
     return SourceAnswer(
         run_id=feed.folder.name,
         source=found.source,

@@ -1,6 +1,5 @@
 "use strict";
-// Keys, folds that load their content, evidence beside the report, orders, the connection, the clock, title, icon and
-// notification of a run.
+// Keys, folds that load their content, orders, the connection, the clock, title, icon and notification of a run.
 // Without this script every page works: folds have links, citations are pages, forms are forms.
 (() => {
   const one = (selector, root = document) => root.querySelector(selector);
@@ -11,30 +10,17 @@
     if (answer.ok) place.innerHTML = await answer.text();
     return answer.ok;
   };
+  // For the scripts of single pages.
+  globalThis.explorer = { load };
 
   document.addEventListener("toggle", async (event) => {
     const place = event.target.open && one("[data-load]", event.target);
     if (place && !place.dataset.loaded) {
       place.dataset.loaded = "yes";
       if (!(await load(place, place.dataset.load))) delete place.dataset.loaded;
+      else place.dispatchEvent(new Event("explorer:load", { bubbles: true }));
     }
   }, true);
-
-  document.addEventListener("click", async (event) => {
-    const link = event.target.closest?.('.report article a[href*="/citations/"]');
-    const card = one("#card");
-    if (!link || !card || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    if (await load(card, `${link.getAttribute("href")}?part=true`)) {
-      const close = document.createElement("button");
-      Object.assign(close, { type: "button", className: "close", textContent: "Close" });
-      close.addEventListener("click", closeCard);
-      card.prepend(close);
-      card.tabIndex = -1;
-      card.focus({ preventScroll: true });
-      card.returnTo = link;
-    } else location.href = link.href;
-  });
 
   const isTyping = () => document.activeElement?.matches?.("input, textarea, select");
   const visible = (line) => line.offsetParent !== null;
@@ -60,19 +46,13 @@
     else if (line) one("a", line)?.click();
   };
   const help = () => { const box = one("#help"); if (box && !box.open) box.showModal(); };
-  const closeCard = () => {
-    const card = one("#card");
-    if (!card?.hasChildNodes()) return;
-    card.replaceChildren();
-    card.returnTo?.focus();
-  };
   const search = () => { const field = one("#q") ?? one("#question"); field ? field.focus() : location.assign("/#q"); };
   const keys = {
     "/": search,
     j: () => move(1), k: () => move(-1), o: open, "?": help, s: () => (one("#steer") ?? one("#follow"))?.focus(),
   };
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") { isTyping() ? document.activeElement.blur() : closeCard(); return; }
+    if (event.key === "Escape") { if (isTyping()) document.activeElement.blur(); return; }
     if (isTyping() || event.ctrlKey || event.metaKey || event.altKey || one("dialog[open]")) return;
     const does = keys[event.key];
     if (does) { event.preventDefault(); does(); }
