@@ -21,3 +21,5 @@ class Attack:
     """Why it succeeds for now; named in `SECURITY.md`. Empty: it must fail."""
     missing: Callable[[], str] = lambda: ""
     """Return what this machine lacks for the attempt, such as a program; empty: nothing."""
+    is_roots: bool = False
+    """Whether only root can try it."""

@@ -120,6 +120,7 @@ def attempts() -> Iterator[Attack]:
                 partial(_has_gained, Cage("none", cage.user), name),
                 residue=ONLY_NUMBER if is_residue else "",
                 missing=cage.missing,
+                is_roots=cage.user == "root",
             )
 
 
@@ -326,6 +327,7 @@ def floods_of_a_user() -> Iterator[Attack]:
             partial(_flood_as_user, tier, name),
             lambda _folder, flood=FLOODS[name]: _flood("none", flood, WIDE, PATIENCE_S),
             missing=Cage(tier, "user").missing,
+            is_roots=True,
         )
 
 
@@ -377,6 +379,7 @@ def planted_notes() -> Iterator[Attack]:
             partial(is_believed, change=change),
             partial(is_believed, change=Path.exists),
             missing=lambda name=name: GIVES_AWAY if "another-user" in name and os.geteuid() else "",
+            is_roots="another-user" in name,
         )
 
 

@@ -215,6 +215,7 @@ def _attack(name: str, tried: str, code: str, missing: Callable[[], str] = _need
         partial(gained, code=code, is_confined=True),
         partial(gained, code=code, is_confined=False),
         missing=missing,
+        is_roots=missing is _needs_root,
     )
 
 

@@ -1,5 +1,6 @@
 """Every attack of the table fails against the product, and succeeds where the guard is absent."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,16 @@ def test_security_names_every_residue() -> None:
     """An attack that succeeds for now is in SECURITY.md, by name."""
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     assert [one.name for found in AREAS.values() for one in found if one.residue and one.name not in text] == []
+
+
+@pytest.mark.parametrize("row", ["root", "an ordinary user"])
+def test_security_counts_every_attack(row: str) -> None:
+    """Its table has the number of today's attacks, and of those that succeed for now, for each kind of user."""
+    if row == "root" and os.geteuid() != 0:
+        pytest.skip("the attacks that root tries are listed for root alone")
+    tried = [one for found in AREAS.values() for one in found if row == "root" or not one.is_roots]
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert f"| {row} | {len(tried):,} | {sum(bool(one.residue) for one in tried)}: " in text
 
 
 def test_names_are_unique() -> None:
