@@ -116,17 +116,35 @@ _GERMAN = (
     " fasse fass zusammen fassen zusammenfassung diese dieser letzte letzten sagt hält denkt"
 )
 GERMAN_WORDS = frozenset(_GERMAN.split())
-_ENGLISH = "the of and is are was what how who when why which for on to did does"
-ENGLISH_WORDS = frozenset(_ENGLISH.split())
+_NEIGHBOURS = (
+    "the of and is are was what how who when why which for on to did does",
+    (
+        "de het een en van is was wie wat waar die dat dit er op met voor zijn niet man over om te aan hoe je naar"
+        " eerste welke men wordt worden heeft nu ook dan"
+    ),
+    (
+        "og och er var den der det de en ett et i på om med som til till for för af av hvad hva vad hvem vem hvor hur"
+        " man har ikke inte dag bliver blir siger säger sier"
+    ),
+    "o a os as de do da dos das e que em no na uma é são foi por para com qual quais como se mais",
+    "il la le lo gli di del della dei e che un una è era per con chi cosa come da sono più qual ne",
+    _COMMONEST["fr"],
+    _COMMONEST["es"],
+)
+NEIGHBOURS = tuple(frozenset(words.split()) for words in _NEIGHBOURS)
+"""Common words of English, Dutch, Scandinavian languages, Portuguese, Italian, French and Spanish.
+
+Some of them, such as `was`, `die` and `den`, are German, too; those that are German and not among `GERMAN_WORDS`, such
+as `in` and `um`, are left out."""
 GERMAN_WORD = re.compile(r"[^\W\d_]+")
 LEAST_GERMAN = 2
 
 
 def is_german(text: str) -> bool:
-    """Return whether a question is German: two of its commonest words, and more of them than English ones."""
+    """Return whether a question is German: two of its commonest words, and more of them than of another language's."""
     words = [word.lower() for word in GERMAN_WORD.findall(text)]
     german = sum(word in GERMAN_WORDS for word in words)
-    return german >= LEAST_GERMAN and german > sum(word in ENGLISH_WORDS for word in words)
+    return german >= LEAST_GERMAN and german > max(sum(word in known for word in words) for known in NEIGHBOURS)
 
 
 GERMAN_NAME = re.compile(r"de(?:[-_]\w+)?\Z|.*(?:german|deutsch)")
