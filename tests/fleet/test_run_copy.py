@@ -125,11 +125,30 @@ async def test_a_copy_that_is_behind_or_wrong_is_made_right(queue: FleetQueue, t
         copy.close()
 
 
+async def test_what_looks_at_a_run_says_what_the_queue_knows(queue: FleetQueue, tmp_path: Path) -> None:
+    """Its journal cannot: the run's worker gave it up after its last record. The next command is a worker's, too."""
+    agree_on_store(queue.database, "database", KEY)
+    ids = [queue.submit(NewRun(question, {}))[0] for question in ("What is new?", "What is old?")]
+    with machine(queue, tmp_path, "one", ids[0]) as one:
+        await one.journal.append(started(ids[0]))
+        one.leases.settle(one.taken, Ending(QueueState.FAILED, reason="a key was \x1b[31mrefused"))
+        taken = one.leases.take(ids[1])
+        assert taken is not None
+        one.leases.settle(taken, Ending(QueueState.FAILED, reason="no key"))
+    place = {"EXPLORER_FLEET_DATABASE": queue.database.dsn}
+    for words, code in ((("show", ids[0]), 0), (("doctor", ids[0]), 0), (("show", ids[1]), 5)):
+        done = explorer_here(*words, cwd=tmp_path, settings=place)
+        said = " ".join((done.stdout + done.stderr).split())
+        assert done.returncode == code, said
+        assert f"→ try it again: explorer queue retry {words[1]}" in said
+        assert "failed (a key was refused)" in said or "failed (no key); nothing of it is on record yet" in said
+
+
 def test_a_run_that_is_not_in_the_database_is_named_in_one_line(queue: FleetQueue, tmp_path: Path) -> None:
     """One in another machine's workspace, one that only waits, and none at all; one of this workspace is as ever."""
     run_id, _new = queue.submit(NewRun("What is new?", {}))
     settings = settings_of(queue, tmp_path)
-    with pytest.raises(NotFoundError, match="the workspace of the worker that had it, which is not on this machine"):
+    with pytest.raises(NotFoundError, match=r"is waiting.* in the workspace of the worker that had it, not on this"):
         run_at_hand(settings, run_id).__enter__()
     worker(queue, "host-12-ab").take(run_id)
     with pytest.raises(NotFoundError, match="the workspace of host-12-ab"):

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -106,8 +106,8 @@ def _shared(here: Path | None, found: "RunElsewhere") -> None:
     if here is None:
         place = f"the workspace of {found.worker}" if found.worker else "the workspace of the worker that had it"
         raise NotFoundError(
-            visible(f"run {found.run_id} ({found.state}) is in {place}, which is not on this machine"),
-            hint="use the command there; or start a fleet with `explorer worker --store database`",
+            visible(f"run {found.run_id} is {found.words}, and what there is of it is in {place}, not on this machine"),
+            hint=visible(found.next_step or "use the command there"),
         )
 
 
@@ -166,6 +166,17 @@ class OpenCopies:
                 copy.close()
             self._copies.clear()
             self._stack.close()
+
+
+def in_queue(settings: Settings, folder: Path) -> "RunElsewhere | None":
+    """Return what the fleet's queue knows of the run in a folder; None where it has none, or does not answer."""
+    with suppress(StorageError, ConfigError), fleet_database(settings) as database:
+        if database is not None:
+            from explorer.fleet.run_copy import find_in_fleet  # noqa: PLC0415 - its packages are an extra
+
+            found = find_in_fleet(database, folder.name)
+            return found if found is not None and found.run_id == folder.name else None
+    return None
 
 
 @contextmanager

@@ -67,7 +67,9 @@ class RunCopy:
         make_private_folder(self._copies)
         is_at_work = self._refresh()
         if not self._record.number:
-            raise NotFoundError(f"run {self._record.run_id} waits in the queue; nothing of it is on record yet")
+            found = find_in_fleet(self._database, self._record.run_id)
+            words, hint = (found.words, found.next_step) if found is not None else ("not in the queue", "")
+            raise NotFoundError(f"run {self._record.run_id} is {words}; nothing of it is on record yet", hint=hint)
         if is_at_work:
             self._take_lock()
             # Once more, with the lock: what came in between is there before anybody looks.
@@ -144,6 +146,22 @@ class RunElsewhere:
     state: str
     worker: str
     store: StoreKind
+    reason: str = ""
+
+    @property
+    def words(self) -> str:
+        """Its state, with the reason: `failed (no key is set)`."""
+        return f"{self.state} ({self.reason})" if self.reason else self.state
+
+    @property
+    def next_step(self) -> str:
+        """What to do, so that a worker continues it; empty where one has it, or it is done."""
+        steps = {
+            "waiting": "a worker takes it; see whether one runs: explorer fleet status",
+            "undecided": f"explorer resume {self.run_id} --plan approve",
+            **dict.fromkeys(("failed", "parked", "cancelled"), f"try it again: explorer queue retry {self.run_id}"),
+        }
+        return steps.get(self.state, "")
 
 
 def find_in_fleet(database: FleetDatabase, name: str) -> RunElsewhere | None:
@@ -155,14 +173,16 @@ def find_in_fleet(database: FleetDatabase, name: str) -> RunElsewhere | None:
     """
     if not may_name_run(name):
         return None
-    chosen = sa.select(RUNS.c.run_id, RUNS.c.state, RUNS.c.worker).order_by(RUNS.c.run_id).limit(2)
+    chosen = sa.select(*(RUNS.c[name] for name in ("run_id", "state", "worker", "reason"))).limit(2)
     with database.transaction() as connection:
-        found = connection.execute(chosen.where(RUNS.c.run_id.startswith(name, autoescape=True))).all()
+        found = connection.execute(
+            chosen.where(RUNS.c.run_id.startswith(name, autoescape=True)).order_by(RUNS.c.run_id)
+        ).all()
     if not found:
         return None
     if len(found) > 1 and found[0].run_id != name:
         raise ConfigError(f"{name!r} fits several runs of the fleet", hint="give more of the id: explorer queue --all")
-    return RunElsewhere(found[0].run_id, found[0].state, found[0].worker, store_of(database))
+    return RunElsewhere(found[0].run_id, found[0].state, found[0].worker, store_of(database), found[0].reason)
 
 
 def newest_on_record(database: FleetDatabase, limit: int = MAX_LISTED) -> Sequence[RunElsewhere]:

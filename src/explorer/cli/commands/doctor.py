@@ -19,7 +19,7 @@ from explorer.cli.commands.mcp_look import check_servers
 from explorer.cli.commands.probes import CheckResult, probe_services
 from explorer.cli.commands.run_check import check_run
 from explorer.cli.commands.window_check import check_windows
-from explorer.cli.runs_at_hand import COPIES, run_at_hand
+from explorer.cli.runs_at_hand import COPIES, in_queue, run_at_hand
 from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.settings.configuration import Configuration, Unknown, inspected
 from explorer.cli.settings.options import MODEL, CommonOptions, ModelOptions
@@ -73,7 +73,9 @@ def doctor(
     settings = configuration.settings
     if run is not None:
         with run_at_hand(settings, run) as folder:
-            return _print_result([*check_run(folder), *_store_of(folder, settings)], options)
+            return _print_result(
+                [*check_run(folder), *_store_of(folder, settings), *_queue_of(folder, settings)], options
+            )
     if probe or forget:
         removed = [forget_all(settings)] if forget else []
         return _print_result([*removed, *(probe_models(settings) if probe else [])], options)
@@ -106,6 +108,12 @@ def _store_of(folder: Path, settings: Settings) -> list[CheckResult]:
         return []
     words = f"in the fleet's database, where a worker continues it; if it failed: explorer queue retry {folder.name}"
     return [CheckResult("store", "ok", words)]
+
+
+def _queue_of(folder: Path, settings: Settings) -> list[CheckResult]:
+    """Return what the fleet's queue says of a run that no worker is to have."""
+    found = in_queue(settings, folder)
+    return [] if found is None or not found.next_step else [CheckResult("queue", "warn", found.words, found.next_step)]
 
 
 def _print_result(findings: Sequence[CheckResult], options: CommonOptions) -> int:

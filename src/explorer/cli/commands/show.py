@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.runs_at_hand import RunName, run_at_hand
+from explorer.cli.runs_at_hand import RunName, in_queue, run_at_hand
 from explorer.cli.screens.live import tree
 from explorer.cli.screens.output import emit_json, emit_page, terminal_width
 from explorer.cli.screens.plan_page import plan_page, progress_page
@@ -150,9 +150,19 @@ def _show(folder: Path, settings: Settings, part: ShownPart, options: CommonOpti
     elif part.costs:
         emit_page(costs_page(spending_of(records), _columns()))
     else:
-        page = "\n\n".join(filter(None, [origin, _page(view, folder, events, spending_of(records))]))
+        spending = spending_of(records)
+        facts = _head(view, folder, spending, _queued(settings, folder))
+        page = "\n\n".join(filter(None, [origin, _page(view, facts, events, spending)]))
         emit_page(timeline_page(events) if part.timeline else page)
     return 0
+
+
+def _queued(settings: Settings, folder: Path) -> list[tuple[str, str]]:
+    """Return rows with what the fleet's queue says of a run, and the next command; none where neither is needed."""
+    found = in_queue(settings, folder)
+    if found is None or not found.next_step:
+        return []
+    return [("queue", found.words), ("", f"→ {found.next_step}")]
 
 
 def _columns() -> int:
@@ -160,13 +170,13 @@ def _columns() -> int:
     return terminal_width() or PAGE_COLUMNS
 
 
-def _page(view: RunView, folder: Path, events: list[TimelineEvent], spending: Spending) -> str:
+def _page(view: RunView, facts: str, events: list[TimelineEvent], spending: Spending) -> str:
     cut = len(events) - TIMELINE_LINES
     lines = timeline_page(events[-TIMELINE_LINES:]).splitlines()
     timeline = [f"... {counted(cut, 'earlier line')}: --timeline shows all", *lines] if cut > 0 else lines
     blocks = [
         plain(view.question),
-        _head(view, folder, spending),
+        facts,
         *(["Latest session\n" + session_page(view.session)] if view.session is not None else []),
         *_plan(view),
         "Roles\n" + role_table(spending, _columns()),
@@ -177,12 +187,13 @@ def _page(view: RunView, folder: Path, events: list[TimelineEvent], spending: Sp
     return "\n\n".join(blocks)
 
 
-def _head(view: RunView, folder: Path, spending: Spending) -> str:
+def _head(view: RunView, folder: Path, spending: Spending, queued: Sequence[tuple[str, str]]) -> str:
     status = f"{view.status} ({one_line(view.reason)})" if view.reason else view.status
     money_spent = spent(view.cost_usd, view.estimated)
     rows = [
         ("run", folder.name),
         ("status", status),
+        *queued,
         ("started", view.started.astimezone().strftime("%Y-%m-%d %H:%M") if view.started else "?"),
         ("spent", f"{money_spent}, {tokens(view.usage.total_tokens)} tokens, {duration(spending.seconds)}"),
         ("models", ", ".join(sorted(set(view.models.values()))) or "?"),
