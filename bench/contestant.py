@@ -263,8 +263,9 @@ async def _lived(
         await opened_journal.record(
             RunStarted(run_id=RUN, question=question, engine="bench", settings=settings.public())
         )
-        life = RunSession(Workspace(folder), settings, opened_journal, RunHooks(now=_now))
-        conclusion = await life.work(resources, Budget(settings.limits, time.monotonic), "")
+        budget = Budget(settings.limits, time.monotonic)
+        life = RunSession(Workspace(folder), resources, budget, opened_journal, RunHooks(now=_now))
+        conclusion = await life.work("")
     if journal is not None:
         journal.close()
     return conclusion.status

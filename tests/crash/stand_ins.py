@@ -81,8 +81,9 @@ async def live_with(journal_class: type[Journal], asked: Asked) -> Status:
                 await opened.record(
                     RunStarted(run_id=hooks.run_id, question=asked.message, engine="0", settings=settings.public())
                 )
-            life = RunSession(Workspace(folder), settings, opened, hooks)
+            budget = Budget(settings.limits, hooks.clock)
+            life = RunSession(Workspace(folder), resources, budget, opened, hooks)
             message = "" if asked.begins else asked.message
-            return (await life.work(resources, Budget(settings.limits, hooks.clock), message)).status
+            return (await life.work(message)).status
         finally:
             journal.close()

@@ -267,12 +267,12 @@ async def _work(folder: Path, journal: RunJournal, resources: RunResources, hook
     is_single = run_state.started is not None and run_state.started.single_agent is not None
     planner = planner_of(resources, run_state, journal.record, budget)
     kind = AgentSession if is_single else LeanSession if resources.lean else RunSession
-    session = kind(workspace, settings, journal, hooks, planner)
+    session = kind(workspace, resources, budget, journal, hooks, planner)
     message = await planner.take_decision(hooks.plan_decision, asked.message)
     way_on = hooks.way_on.format(run=folder.name)
     with ReportGuard(journal.state_on_disk, workspace, settings.language, lambda: hooks.stop.cut, way_on):
         try:
-            conclusion = await session.work(resources, budget, message)
+            conclusion = await session.work(message)
         except WaitingError as waiting:
             nothing = Conclusion(Status.WAITING, waiting.message, "", Verification(claims=()))
             return _result_of(folder, run_state, nothing, round(hooks.clock() - started, 3))

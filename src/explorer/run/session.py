@@ -37,7 +37,6 @@ from explorer.run.finish import (
 )
 from explorer.run.judge import JudgeAccount, ask_judge
 from explorer.run.known_stories import LibraryBefore, repeated_stories, repetition_problem, without_repeated
-from explorer.run.resources import RunResources
 from explorer.run.resumed_settings import pending_effects
 from explorer.run.run_facts import QUICK, run_facts
 from explorer.run.session_context import SessionContext
@@ -58,13 +57,8 @@ from explorer.text.rendering import ModelText, by_user, own, render
 from explorer.text.words import phrases_in
 from explorer.tools.finish import AnswerTool, FinishTool
 from explorer.workspace.access import REPORT
-from explorer.workspace.source_store import SourceStore
 
 INPUTS = "inputs"
-
-
-Review = Callable[[AgentState, Decision | None], Decision | None]
-"""What becomes of what an agent's latest turn means for it."""
 
 
 @dataclass(frozen=True)
@@ -76,51 +70,49 @@ class RunSession(SessionContext):
         """The run, for what writes and checks its report: sources stay ready from one check to the next."""
         return ReportContext(self.run_state, self.workspace)
 
-    async def work(self, resources: RunResources, budget: Budget, message: str) -> Conclusion:
+    async def work(self, message: str) -> Conclusion:
         """Take the run to an end.
+
+        Args:
+            message: The follow-up, or a message to a run that is not finished; empty: none.
 
         Raises:
             ModelError: The provider is down or refuses; the run stays open, with a report of what there is.
             StorageError: The disk refused.
         """
-        self._restore_spending(budget, message)
-        workspace = self.workspace
-        workspace.sweep()
-        source_store = self.source_store()
+        budget = self.budget
+        self._restore_spending(message)
+        self.workspace.sweep()
         ended, cut = None, EndReason()
         limit = asyncio.timeout(budget.seconds_left)
         try:
             async with (
                 limit,
                 _hurried(limit, budget),
-                open_shell(resources, workspace, self.run_state, self.record, budget.stopping) as shell,
+                open_shell(self.resources, self.workspace, self.run_state, self.record, budget.stopping) as shell,
             ):
-                team = self._team(resources, budget, source_store, shell, await self.facts(resources))
+                team = self._team(shell, await self.facts())
                 await self._refuse_pending(team)
                 with repeating(team.rules.check_for_stop):
-                    ended = await self._orchestrate(team, source_store, message)
+                    ended = await self._orchestrate(team, message)
                     while await team.rules.has_unanswered_message():
                         ended = await team.run_again(NoteReason.LATE_WORDS)
         except TimeoutError:
             if not limit.expired():
                 raise
             cut = budget.early_end if budget.stopping.is_asked else limit_reached(EndCause.TIME_LIMIT)
-        conclusion = await self.conclude(resources, budget, ended, cut or budget.early_end)
+        conclusion = await self.conclude(ended, cut or budget.early_end)
         await self.record(conclusion.event())
         return conclusion
 
-    async def conclude(
-        self, resources: RunResources, budget: Budget, ended: AgentFinished | None, cut: EndReason
-    ) -> Conclusion:
+    async def conclude(self, ended: AgentFinished | None, cut: EndReason) -> Conclusion:
         """Write the report, and everything that belongs to it.
 
         Args:
-            resources: What the run works with.
-            budget: Its limits; asking a judge takes of them.
             ended: The orchestrator's end; None when it was cut off.
             cut: Why it was cut off; false otherwise.
         """
-        judged = await self._judge(resources, budget)
+        judged = await self._judge()
         since = story_section(self.folder, self.settings.since_run, self.run_state)
         report_options = ReportOptions(self.settings.language, judged, since, amend=self._without_repeated)
         conclusion = finish_run(self.report_context, ended, cut, report_options)
@@ -128,16 +120,16 @@ class RunSession(SessionContext):
         self._account_for(conclusion)
         return conclusion
 
-    async def _judge(self, resources: RunResources, budget: Budget) -> Judgements | None:
+    async def _judge(self) -> Judgements | None:
         """Ask for a model's opinion of the citations, with `--judge`; once, and not while the run winds down."""
-        was_asked = isinstance(self.records.latest, CitationsJudged)
+        budget, was_asked = self.budget, isinstance(self.records.latest, CitationsJudged)
         if not self.settings.judge or budget.winding_down or was_asked:
             return None
         verification, text_of = checked_draft(self.report_context), self.report_context.citations.text_of
         if not verification.claims:
             return None
         judge_account = JudgeAccount(budget.root, self.record, self.record_failed_attempt, lambda: budget.seconds_left)
-        judged, event = await ask_judge(resources, judge_account, verification, text_of)
+        judged, event = await ask_judge(self.resources, judge_account, verification, text_of)
         await self.record(event)
         return judged
 
@@ -148,15 +140,15 @@ class RunSession(SessionContext):
             since, began = self.settings.since_run, self.records.first_at
             write_changes(self.folder, since, self.run_state, began, str(conclusion.status))
 
-    def _restore_spending(self, budget: Budget, message: str) -> None:
+    def _restore_spending(self, message: str) -> None:
         """Count what earlier sessions used of the limits; a follow-up to a finished run has them anew."""
         state = self.run_state.agents.get(ORCHESTRATOR)
         if message and state is not None and state.finished is not None:
             return
         before = self.run_state.paid_before
-        budget.calls.made = self.run_state.calls - before.calls
+        self.budget.calls.made = self.run_state.calls - before.calls
         # At least nothing, whatever a journal says: less, or no number at all, would be a way around the limits.
-        budget.exploration.record_usage(
+        self.budget.exploration.record_usage(
             Amount(
                 self.run_state.steps - before.steps,
                 max(0, self.run_state.usage.total_tokens - before.tokens),
@@ -170,79 +162,73 @@ class RunSession(SessionContext):
             for refused in pending_effects(self.run_state, team.tools):
                 await self.record(refused)
 
-    def _team(
-        self,
-        resources: RunResources,
-        budget: Budget,
-        source_store: SourceStore,
-        shell: ShellSession,
-        facts: RunFacts | None,
-    ) -> Team:
+    def _team(self, shell: ShellSession, facts: RunFacts | None) -> Team:
+        resources = self.resources
         for_report = {leading_role(resources.roles).name, *report_writers(resources.roles)}
         resources.clients.expect(self.run_state.answered_by)
-        tools = self.all_tools(resources, [*shell.tools, *self.ending_tools(budget)])
+        tools = self.all_tools([*shell.tools, *self.ending_tools()])
         return Team(
             TeamContext(
-                roles=self.roles(resources),
+                roles=self.roles(),
                 tools=tools,
                 absent={**left_out(tools), **resources.absent},
                 model_of=lambda role: resources.model_of(
-                    role, self.record_failed_attempt, self.wait_limits(budget, is_for_report=role in for_report)
+                    role, self.record_failed_attempt, self.wait_limits(is_for_report=role in for_report)
                 ),
                 workspace=self.workspace,
                 run_state=self.run_state,
                 record=self.record,
-                budget=budget,
+                budget=self.budget,
                 inbox=Inbox(self.folder / ".explorer"),
                 notifications=shell.notifications,
                 jobs=shell.job_lines,
                 clock=self.hooks.clock,
                 max_output_tokens=self.settings.max_output_tokens,
-                store=self.store_for_tools(source_store),
-                now=self.tool_clock(resources),
+                store=self.store_for_tools,
+                now=self.tool_clock,
                 facts=facts,
                 progress=self.hooks.progress,
-                guard=self._approvals(budget).guard,
+                guard=self._approvals().guard,
                 skills=resources.skills.listing,
-                review=self._held_to_plan(self.review(budget)),
+                review=self._held_to_plan,
                 refuse=self.planner.refuse if self.planner is not None else lambda _state, _call: None,
                 has_plan=bool(self.plan_tools),
                 max_depth=self.settings.max_depth,
             )
         )
 
-    def _approvals(self, budget: Budget) -> Approvals:
+    def _approvals(self) -> Approvals:
         """Return what decides on calls by the user's rules."""
         rules = ApprovalRules.of(self.settings.approval_rules, self.settings.tightening_rules)
-        return Approvals(rules, self.run_state, self.record, budget.stopping, self.hooks.approve)
+        return Approvals(rules, self.run_state, self.record, self.budget.stopping, self.hooks.approve)
 
-    async def facts(self, resources: RunResources) -> RunFacts | None:
+    async def facts(self) -> RunFacts | None:
         """Return what is stated to all agents; None: nothing is."""
-        return await run_facts(
-            resources, self.run_state.session, self.tool_clock(resources), self.past(QUICK), self.question
-        )
+        return await run_facts(self.resources, self.run_state.session, self.tool_clock, self.past(QUICK), self.question)
 
-    def tool_clock(self, resources: RunResources) -> Callable[[], datetime]:
-        """Return the clock of the tools, which stands still on the sample day."""
-        return resources.connectors.now if self.settings.is_sample else self.hooks.now
+    @property
+    def tool_clock(self) -> Callable[[], datetime]:
+        """The clock of the tools, which stands still on the sample day."""
+        return self.resources.connectors.now if self.settings.is_sample else self.hooks.now
 
     @property
     def question(self) -> str:
         """The user's question; empty before the run's first record."""
         return self.run_state.started.question if self.run_state.started is not None else ""
 
-    def roles(self, resources: RunResources) -> Mapping[str, Role]:
+    def roles(self) -> Mapping[str, Role]:
         """Return what the agents may be."""
+        roles = self.resources.roles
         further = [tool.name for tool in self.plan_tools]
         further += [] if self.hooks.answer_form is None else [AnswerTool.name]
         if not further:
-            return resources.roles
-        lead = with_tools(leading_role(resources.roles), further)
-        return {**resources.roles, lead.name: lead}
+            return roles
+        lead = with_tools(leading_role(roles), further)
+        return {**roles, lead.name: lead}
 
-    def ending_tools(self, budget: Budget) -> list[Tool]:
+    def ending_tools(self) -> list[Tool]:
         """Return the tools that bring the run to its end."""
-        finish = FinishTool(lambda is_empty: self._problem(budget, is_empty=is_empty))
+        finish = FinishTool(lambda is_empty: self._problem(is_empty=is_empty))
         answer = [] if self.hooks.answer_form is None else [AnswerTool(self.hooks.answer_form)]
         return [finish, *answer, *self.plan_tools]
 
@@ -251,19 +237,18 @@ class RunSession(SessionContext):
         """The tools of the plan; empty where none is asked for."""
         return self.planner.tools() if self.planner is not None else []
 
-    def review(self, budget: Budget) -> Review:
-        """Return what becomes of an end that the orchestrator comes to: without a report it is reminded."""
-        return lambda state, end: reviewed(
-            state, end, lambda: missing_report(self.workspace), lambda: _words_of(self._problem(budget))
-        )
+    def review(self, state: AgentState, decision: Decision | None) -> Decision | None:
+        """Return what becomes of a decision: an end of the orchestrator without a report becomes a reminder."""
+        return reviewed(state, decision, lambda: missing_report(self.workspace), lambda: _words_of(self._problem()))
 
-    def _held_to_plan(self, review: Review) -> Review:
-        planner = self.planner
-        return review if planner is None else lambda state, end: planner.review(state, review(state, end))
+    def _held_to_plan(self, state: AgentState, decision: Decision | None) -> Decision | None:
+        """Return what becomes of a decision, by the rules of the report and by those of the plan, if there is one."""
+        decision = self.review(state, decision)
+        return decision if self.planner is None else self.planner.review(state, decision)
 
-    def _problem(self, budget: Budget, *, is_empty: bool = False) -> ToolError | None:
+    def _problem(self, *, is_empty: bool = False) -> ToolError | None:
         """Return why the run cannot end yet."""
-        has_time = not budget.winding_down
+        has_time = not self.budget.winding_down
         found = draft_problem(self.report_context, has_time=has_time, is_empty=is_empty)
         return found or (self._missing_answer() or self._repeated() if has_time else None)
 
@@ -291,7 +276,8 @@ class RunSession(SessionContext):
             return None
         return ToolError(own("the user's program waits for the answer: call {name}, then finish", name=AnswerTool.name))
 
-    async def _orchestrate(self, team: Team, source_store: SourceStore, message: str) -> AgentFinished:
+    async def _orchestrate(self, team: Team, message: str) -> AgentFinished:
+        """Start or resume the orchestrator, or ask it something further."""
         state = self.run_state.agents.get(ORCHESTRATOR)
         if state is not None and state.finished is not None and (message or self._ended_early(state)):
             await team.record_follow_up(message or self._why_continued())
@@ -301,8 +287,8 @@ class RunSession(SessionContext):
         restore_draft(self.run_state, self.workspace)
         if state is not None:
             return await team.run_orchestrator(state.task)
-        inputs = await self._inputs(source_store)
-        return await team.run_orchestrator(await self.first_words(source_store), inputs)
+        inputs = await self._inputs()
+        return await team.run_orchestrator(await self.first_words(), inputs)
 
     def _why_continued(self) -> NoteReason:
         over = self.run_state.finished
@@ -313,7 +299,7 @@ class RunSession(SessionContext):
         over = self.run_state.finished
         return over is not None and over.status is not Status.COMPLETE and state.finished is not None
 
-    async def first_words(self, source_store: SourceStore) -> ModelText:
+    async def first_words(self) -> ModelText:
         """Return the task that the run begins with; programs read the run's state instead."""
         if self.run_state.started is None:
             raise ConfigError(f"{self.folder.name} was never started", hint='ask again: explorer "your question"')
@@ -323,16 +309,16 @@ class RunSession(SessionContext):
         if self.settings.language:
             lines.append(own("Language of the report: {language}", language=by_user(self.settings.language)))
         since = self.settings.since_run
-        earlier = await words_on_earlier(self.folder, since, workspace, source_store.store) if since else []
+        earlier = await words_on_earlier(self.folder, since, workspace, self.source_store.store) if since else []
         return render(*lines, render(*earlier), between="\n\n")
 
-    async def _inputs(self, source_store: SourceStore) -> dict[str, str]:
+    async def _inputs(self) -> dict[str, str]:
         """Store the user's files as sources; return their ids by path."""
         if not (self.folder / INPUTS).is_dir():
             return {}
         files = {info.path: info for info in self.workspace.files(INPUTS) if info.path not in SINCE_FILES}
         drafts = input_drafts(files, self.workspace.read_text)
-        sources = await source_store.store([*drafts.values()])
+        sources = await self.source_store.store([*drafts.values()])
         return {path: one.id for path, one in zip(drafts, sources, strict=True)}
 
 

@@ -6,13 +6,13 @@ import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from loguru import logger
 
 from explorer.agents.budget import Budget
-from explorer.agents.tool_calls import StoreFor
 from explorer.journal.codec import is_own
 from explorer.journal.run_state import JUDGE, RunState
 from explorer.llm.models import Choice
@@ -57,14 +57,20 @@ from explorer.workspace.workspace import Workspace, uninterrupted
 
 @dataclass(frozen=True)
 class SessionContext:
-    """The files, settings, clocks and journal of one session, and the tools made from them."""
+    """The files, resources, limits, clocks and journal of one session, and the tools made from them."""
 
     workspace: Workspace
-    settings: Settings
+    resources: RunResources
+    budget: Budget
     journal: RunJournal
     hooks: RunHooks
     planner: Planner | None = None
     """Holds the orchestrator to its plan; None: nothing is asked of it."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the session."""
+        return self.resources.settings
 
     @property
     def folder(self) -> Path:
@@ -85,8 +91,9 @@ class SessionContext:
         """Put an event on disk, then apply it to the state."""
         await self.journal.record(event)
 
+    @cached_property
     def source_store(self) -> SourceStore:
-        """Return the store of evidence, which goes on where the run's records end."""
+        """The store of evidence, which goes on where the run's records end."""
 
         async def write(path: str, text: str) -> None:
             await uninterrupted(self.workspace.write_own, path, text)
@@ -96,18 +103,15 @@ class SessionContext:
 
         return SourceStore(self.record, write, self.hooks.now, self.run_state.sources.values(), read)
 
-    def store_for_tools(self, source_store: SourceStore) -> StoreFor:
-        """Return the store that tools put evidence into; what lookups find on the sample day is marked as invented."""
+    async def store_for_tools(self, tool: Tool, drafts: Sequence[SourceDraft]) -> list[Source]:
+        """Store what a tool found; what lookups find on the sample day is marked as invented."""
+        if self.settings.is_sample and tool.is_lookup:
+            drafts = [draft.model_copy(update={"flags": (*draft.flags, SAMPLE_FLAG)}) for draft in drafts]
+        return await self.source_store.store(drafts)
 
-        async def store(tool: Tool, drafts: Sequence[SourceDraft]) -> list[Source]:
-            if self.settings.is_sample and tool.is_lookup:
-                drafts = [draft.model_copy(update={"flags": (*draft.flags, SAMPLE_FLAG)}) for draft in drafts]
-            return await source_store.store(drafts)
-
-        return store
-
-    def all_tools(self, resources: RunResources, own: Iterable[Tool]) -> dict[str, Tool]:
+    def all_tools(self, own: Iterable[Tool]) -> dict[str, Tool]:
         """Return all tools but `call_agent` by name: those given, those over files, those that bring evidence."""
+        resources = self.resources
 
         def sources() -> Mapping[str, Source]:
             return self.run_state.sources
@@ -162,12 +166,12 @@ class SessionContext:
         library = Library(self.settings.reports_dir, lambda: self.hooks.now().astimezone(zone), is_once=is_once)
         return Past(self.folder.parent, self.folder.name, library, limits or SearchLimits())
 
-    def wait_limits(self, budget: Budget, *, is_for_report: bool) -> WaitLimits:
+    def wait_limits(self, *, is_for_report: bool) -> WaitLimits:
         """Return how long a role's agents wait for their model: helpers no longer than there is time to explore."""
         return WaitLimits(
-            lambda: budget.seconds_left,
+            lambda: self.budget.seconds_left,
             self.settings.limits.max_outage_s,
-            lambda: None if is_for_report else budget.exploration_seconds_left,
+            lambda: None if is_for_report else self.budget.exploration_seconds_left,
         )
 
     async def record_failed_attempt(self, failed: FailedAttempt) -> None:

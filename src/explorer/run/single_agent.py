@@ -6,14 +6,14 @@ It works with all that the agents of a run work with: a journal, limits, the run
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from explorer.agents.budget import Budget
 from explorer.agents.context_block import RunFacts
+from explorer.agents.decisions import Decision
 from explorer.agents.roles import Role, RoleLimits, leading_role
+from explorer.journal.agent_state import AgentState
 from explorer.lean.progress import PAGE_CHARS
 from explorer.run.finish import Conclusion
 from explorer.run.outcome import Outcome
-from explorer.run.resources import RunResources
-from explorer.run.session import Review, RunSession
+from explorer.run.session import RunSession
 from explorer.schema.events import AgentFinished, SingleAgent, Status
 from explorer.schema.reasons import EndReason
 from explorer.schema.tool import Tool
@@ -22,7 +22,6 @@ from explorer.text.rendering import ModelText, by_user, code, inline, own, rende
 from explorer.tools.finish import AnswerTool
 from explorer.tools.shell import SHELL_TOOLS
 from explorer.tools.sources import ReadSourceTool
-from explorer.workspace.source_store import SourceStore
 
 MAX_STEPS = 100
 NO_ANSWER = "the agent ended without an answer in the form that was asked for"
@@ -38,14 +37,14 @@ class AgentSession(RunSession):
         assert self.run_state.started.single_agent is not None
         return self.run_state.started.single_agent
 
-    def roles(self, resources: RunResources) -> Mapping[str, Role]:
+    def roles(self) -> Mapping[str, Role]:
         """Return the one role there is; it has the name and the model of the one that leads a run."""
         agent = self._agent
         # Somebody else's agent gets no shell: only a program of this user's could have given it one.
         shell = {tool.name for tool in SHELL_TOOLS} if self.records.carried else frozenset[str]()
         tools = tuple(name for name in agent.tools if name not in shell)
         names = tools if self.hooks.answer_form is None else (*tools, AnswerTool.name)
-        lead = leading_role(resources.roles)
+        lead = leading_role(self.resources.roles)
         role = Role(
             name=lead.name,
             description="The only agent.",
@@ -58,25 +57,19 @@ class AgentSession(RunSession):
         )
         return {lead.name: role}
 
-    def ending_tools(self, budget: Budget) -> list[Tool]:
+    def ending_tools(self) -> list[Tool]:
         """Return the tool that takes an answer in a form; an agent ends by saying something and calling nothing."""
         return [] if self.hooks.answer_form is None else [AnswerTool(self.hooks.answer_form)]
 
-    def review(self, budget: Budget) -> Review:
-        """Leave an end as it is: no report is missing."""
-        return lambda _state, end: end
+    def review(self, state: AgentState, decision: Decision | None) -> Decision | None:
+        """Return a decision as it is: no report is missing."""
+        return decision
 
-    async def first_words(self, source_store: SourceStore) -> ModelText:
+    async def first_words(self) -> ModelText:
         """Return the task, as it was given."""
         return by_user(self.question)
 
-    async def conclude(
-        self,
-        resources: RunResources,
-        budget: Budget,
-        ended: AgentFinished | None,
-        cut: EndReason,
-    ) -> Conclusion:
+    async def conclude(self, ended: AgentFinished | None, cut: EndReason) -> Conclusion:
         """Take the agent's last words as the answer; citations in them are checked."""
         words = "" if ended is None else ended.summary.strip()
         outcome = self._outcome(ended, cut)
@@ -94,21 +87,21 @@ class AgentSession(RunSession):
 class LeanSession(RunSession):
     """A session of a run whose one agent fills in forms."""
 
-    def all_tools(self, resources: RunResources, own: Iterable[Tool]) -> dict[str, Tool]:
+    def all_tools(self, own: Iterable[Tool]) -> dict[str, Tool]:
         """Return the tools of a run, with shorter pages of sources."""
         reading = ReadSourceTool(self.workspace, lambda: self.run_state.sources, PAGE_CHARS)
-        return {**super().all_tools(resources, own), reading.name: reading}
+        return {**super().all_tools(own), reading.name: reading}
 
     @property
     def plan_tools(self) -> list[Tool]:
         """Empty: the one agent calls nobody."""
         return []
 
-    async def facts(self, resources: RunResources) -> RunFacts | None:
+    async def facts(self) -> RunFacts | None:
         """Return nothing: the first words have the date and the files, and forms show the rest."""
         return None
 
-    async def first_words(self, source_store: SourceStore) -> ModelText:
+    async def first_words(self) -> ModelText:
         """Return the question, the date, and what can be read: each word costs a small machine time."""
         self.workspace.write_own("question.txt", self.question)
         sources = [
