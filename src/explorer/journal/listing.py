@@ -203,7 +203,7 @@ def overview_of(records: Sequence[JournalRecord], folder: Path, is_at_work: Call
     return RunOverview(
         run_id=folder.name,
         folder=folder,
-        question=run_state.started.question if run_state.started else "",
+        question=run_state.question,
         status=_status(run_state, is_at_work),
         started=records[0].at if records else None,
         last=records[-1].at if records else None,

@@ -354,11 +354,15 @@ class RunState:
         return self.started.run_id if self.started is not None else ""
 
     @property
+    def question(self) -> str:
+        """The user's question; empty before it is on record."""
+        return self.started.question if self.started is not None else ""
+
+    @property
     def asked(self) -> str:
         """The texts of the user: the question, follow-ups and messages in between."""
         lead = self.agents.get(ORCHESTRATOR)
-        question = self.started.question if self.started is not None else ""
-        return "\n".join([question, *sorted(lead.asked if lead is not None else ())])
+        return "\n".join([self.question, *sorted(lead.asked if lead is not None else ())])
 
     def approval_of(self, call: str, tool: str, rule: str) -> ApprovalDecided | None:
         """Return the answer that holds for a call which a rule asks about; None: it was not given yet."""

@@ -107,7 +107,7 @@ def facts_of(folder: Path, error: ModelText = NOTHING, waiting: ApprovalRequest 
     reason = inline(finished.reason, REASON_CHARS) if finished is not None and finished.reason else error
     return RunStatus(
         run_id=folder.name,
-        question=inline(run_state.started.question if run_state.started else "", QUESTION_CHARS),
+        question=inline(run_state.question, QUESTION_CHARS),
         status=status,
         reason=reason if status not in AT_WORK else "",
         steps=run_state.steps,

@@ -172,9 +172,8 @@ def snapshot_of(folder: Path, run_state: RunState, started: datetime | None, sta
             return ""
         return text if is_intact(source, text) else ""
 
-    question = run_state.started.question if run_state.started is not None else ""
     report = workspace.read_text(REPORT) if workspace.exists(REPORT) else ""
-    head = RunSummary(run_id=folder.name, question=question, started=started, status=status)
+    head = RunSummary(run_id=folder.name, question=run_state.question, started=started, status=status)
     stories = listed_stories(run_state.lookups.values(), run_state.sources)
     return RunSnapshot(head, run_state.sources, report, read, stories)
 

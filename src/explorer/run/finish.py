@@ -136,16 +136,11 @@ def finish_run(
     outcome = outcome_of(run_state, ended, cut, found)
     text = draft or unfinished_report(run_state, workspace, ended, outcome, report_options.way_on)
     if draft:
-        language = phrases_in(report_options.language, question_of(run_state))
+        language = phrases_in(report_options.language, run_state.question)
         text = "\n".join([text.rstrip("\n"), *what_was_tried(run_state, outcome.status, language), ""])
     report, verification = _written(context, outcome, text, report_options)
     words = "" if draft or ended is None else ended.summary.strip()
     return Conclusion(outcome.status, outcome.reason, report, verification, words=words, cause=outcome.cause)
-
-
-def question_of(run_state: RunState) -> str:
-    """Return the question of a run; empty before it is on record."""
-    return run_state.started.question if run_state.started is not None else ""
 
 
 def written_report(run_state: RunState, workspace: Workspace) -> str:
@@ -203,7 +198,7 @@ def _written(
 ) -> tuple[str, Verification]:
     """Write report.md and what a check of it found."""
     run_state, workspace = context.run_state, context.workspace
-    words = phrases_in(report_options.language, question_of(run_state))
+    words = phrases_in(report_options.language, run_state.question)
     text = report_options.amend(text) + open_questions(run_state, words)
     links = [link.source for link in further_links(run_state)]
     rendered = render(text, run_state.sources, words, workspace.exists, links)

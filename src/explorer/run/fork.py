@@ -57,8 +57,7 @@ async def fork(
         )
     kept = records[:at]
     run_state = RunState.of_records(kept)
-    question = run_state.started.question if run_state.started is not None else ""
-    run_id = new_run_id(question, now)
+    run_id = new_run_id(run_state.question, now)
     target = (workspace or folder.parent) / run_id
     try:
         make_private_folder(target / ".explorer")

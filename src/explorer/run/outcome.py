@@ -268,10 +268,9 @@ def unfinished_report(
     run_state: RunState, workspace: Workspace, ended: AgentFinished | None, outcome: Outcome, way_on: str = ""
 ) -> str:
     """Return what there is to say about a run without a report: the reason, all that was said and found, the way on."""
-    question = run_state.started.question if run_state.started is not None else ""
     is_empty = outcome.status is Status.NOTHING_FOUND
     opening = f"Nothing of interest was found: {outcome.reason}." if is_empty else STOPPED
-    lines = [f"# {_first_line(question)}", "", opening]
+    lines = [f"# {_first_line(run_state.question)}", "", opening]
     words = ended.summary.strip() if ended is not None else ""
     if words:
         lines += ["", "## What the model said instead", "", words[:MAX_WORDS_CHARS]]

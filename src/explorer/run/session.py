@@ -204,17 +204,14 @@ class RunSession(SessionContext):
 
     async def facts(self) -> RunFacts | None:
         """Return what is stated to all agents; None: nothing is."""
-        return await run_facts(self.resources, self.run_state.session, self.tool_clock, self.past(QUICK), self.question)
+        return await run_facts(
+            self.resources, self.run_state.session, self.tool_clock, self.past(QUICK), self.run_state.question
+        )
 
     @property
     def tool_clock(self) -> Callable[[], datetime]:
         """The clock of the tools, which stands still on the sample day."""
         return self.resources.connectors.now if self.settings.is_sample else self.hooks.now
-
-    @property
-    def question(self) -> str:
-        """The user's question; empty before the run's first record."""
-        return self.run_state.started.question if self.run_state.started is not None else ""
 
     def roles(self) -> Mapping[str, Role]:
         """Return what the agents may be."""
@@ -304,8 +301,8 @@ class RunSession(SessionContext):
         if self.run_state.started is None:
             raise ConfigError(f"{self.folder.name} was never started", hint='ask again: explorer "your question"')
         workspace = self.workspace
-        workspace.write_own("question.txt", self.question)
-        lines = [own("Question: {question}", question=by_user(self.question))]
+        workspace.write_own("question.txt", self.run_state.question)
+        lines = [own("Question: {question}", question=by_user(self.run_state.question))]
         if self.settings.language:
             lines.append(own("Language of the report: {language}", language=by_user(self.settings.language)))
         since = self.settings.since_run

@@ -67,7 +67,7 @@ class AgentSession(RunSession):
 
     async def first_words(self) -> ModelText:
         """Return the task, as it was given."""
-        return by_user(self.question)
+        return by_user(self.run_state.question)
 
     async def conclude(self, ended: AgentFinished | None, cut: EndReason) -> Conclusion:
         """Take the agent's last words as the answer; citations in them are checked."""
@@ -103,13 +103,13 @@ class LeanSession(RunSession):
 
     async def first_words(self) -> ModelText:
         """Return the question, the date, and what can be read: each word costs a small machine time."""
-        self.workspace.write_own("question.txt", self.question)
+        self.workspace.write_own("question.txt", self.run_state.question)
         sources = [
             own("{id} {title}", id=code(one.id), title=inline(one.title)) for one in self.run_state.sources.values()
         ]
         language, today = self.settings.language, self.hooks.now().astimezone(zone_named(self.settings.timezone))
         return render(
-            own("The question: {question}", question=by_user(self.question)),
+            own("The question: {question}", question=by_user(self.run_state.question)),
             own("Today: {date:%Y-%m-%d}.", date=today),
             own("Language of the answer: {language}.", language=by_user(language)) if language else own(""),
             own("Sources:\n{sources}", sources=render(*sources)) if sources else own(""),
