@@ -351,6 +351,26 @@ async def test_a_window_is_learnt_from_a_refusal(workspace: Workspace) -> None:
     assert narrow.refused == 1
 
 
+class Dense(Narrow):
+    """The same, which counts a token for each byte."""
+
+    async def generate(self, request: Request) -> Turn:
+        """Refuse what is too long, and count the rest."""
+        turn = await super().generate(request)
+        usage = Usage(input_tokens=sum(map(bytes_of, request.history)), output_tokens=len(turn.text) + 1)
+        return turn.model_copy(update={"usage": usage})
+
+
+async def test_text_with_many_tokens_fits_the_window_as_the_model_counts_it(workspace: Workspace) -> None:
+    """What a provider counted says how dense the next texts are, and how much clearing them frees: none is refused."""
+    dense = Dense(reading(60), 40_000)
+    scene = Scene(workspace, reading(1), [reader(2_000)], 40_000)
+    scene.context = replace(scene.context, client=dense)
+    assert (await scene.run()).status is Status.COMPLETE
+    assert dense.refused == 0
+    assert scene.recorder.of_type(Compacted)
+
+
 async def test_a_summary_that_is_refused_or_empty_rests_on_the_record(workspace: Workspace) -> None:
     """The agent's last words and what is on record stand in for what the model did not write down."""
 

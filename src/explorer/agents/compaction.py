@@ -154,7 +154,7 @@ def plan_compaction(state: AgentState, prefix_bytes: int, policy: ContextPolicy)
 def _thrift(state: AgentState, tokens: int, prefix_bytes: int, cost: UsageCost | None) -> Decision | None:
     """Announce the clearing of old results that fit, but cost more to keep than to clear."""
     clearable = state.context_size.clearable_of(state.messages)
-    most = sum(clearable) // BYTES_PER_TOKEN
+    most = state.context_size.tokens_of(sum(clearable))
     if cost is None or most < LEAST_WEIGHED_TOKENS:
         return None
     turns = min(state.steps_left, state.steps)
@@ -163,7 +163,8 @@ def _thrift(state: AgentState, tokens: int, prefix_bytes: int, cost: UsageCost |
         return None
     before = kept_from(state)
     first = next((at for at, chars in enumerate(clearable) if chars), before)
-    stays = (prefix_bytes + sum(state.context_size.bytes_of(state.messages)[:first])) // BYTES_PER_TOKEN
+    old = sum(state.context_size.bytes_of(state.messages)[:first])
+    stays = prefix_bytes // BYTES_PER_TOKEN + state.context_size.tokens_of(old)
     plan = ClearingPlan(tokens, stays, _freed(state, before), turns)
     return _announcement(state, before, Clearing.CARRIED) if is_material(plan, cost) else None
 
@@ -264,12 +265,12 @@ def kept_from(state: AgentState, end: int | None = None) -> int:
 
 def _freed(state: AgentState, before: int) -> int:
     """Estimate how many tokens clearing the results before a message frees."""
-    return sum(state.context_size.clearable_of(state.messages)[:before]) // BYTES_PER_TOKEN
+    return state.context_size.tokens_of(sum(state.context_size.clearable_of(state.messages)[:before]))
 
 
 def _summed(state: AgentState, before: int) -> int:
     """Estimate how many tokens the messages before a message have."""
-    return sum(state.context_size.bytes_of(state.messages)[1:before]) // BYTES_PER_TOKEN
+    return state.context_size.tokens_of(sum(state.context_size.bytes_of(state.messages)[1:before]))
 
 
 def last_words(state: AgentState) -> str:

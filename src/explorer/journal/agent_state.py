@@ -206,7 +206,7 @@ class AgentState:
         # Something between here and the provider changes what is sent: reasoning would be refused again and again.
         is_lost = self.reasoning_refusals >= MAX_REASONING_REFUSALS
         self.messages.append(without_bond(turn) if is_lost else turn)
-        self.context_size.take_turn(turn, len(self.messages))
+        self.context_size.take_turn(turn, self.messages)
         self._started, self._done = {}, {}
         self.opened |= dict.fromkeys(path for call in turn.calls if isinstance(path := _path_in(call), str))
         if turn.calls:

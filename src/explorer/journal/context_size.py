@@ -27,7 +27,9 @@ WRAPPING_BYTES = 60
 COMPACTION_TURNS = 8
 """A second compaction within so many turns, with nothing found in between, counts as no progress."""
 BYTES_PER_TOKEN = 4
-"""An estimate for prose and JSON in any script; it is not a bound."""
+"""An estimate for prose and JSON, until a provider has counted; it is not a bound."""
+LEAST_MEASURED_BYTES = 2_000
+"""The least size of messages of which a provider's count says how many tokens a byte has."""
 LEAST_PLAUSIBLE = 1 / 4
 """The least plausible share of the estimate by bytes: a server that reports fewer tokens does not count."""
 
@@ -42,6 +44,8 @@ class ContextSize:
     """The number of turns taken when the last forced compaction happened."""
     compactions: int = 0
     """The number of forced compactions in a row with nothing found between them."""
+    _tokens_per_byte: float = 1 / BYTES_PER_TOKEN
+    """As the provider counted the latest messages: code and some scripts have more than prose."""
     _counted_tokens: int = 0
     _counted_messages: int = 0
     _bytes: list[int] = field(default_factory=list[int])
@@ -89,19 +93,34 @@ class ContextSize:
             head_bytes: Bytes of the request before the history.
         """
         known, fresh = self.counted(messages)
-        by_bytes = (head_bytes + self._total_bytes) // BYTES_PER_TOKEN
-        return by_bytes if known < by_bytes * LEAST_PLAUSIBLE else known + fresh // BYTES_PER_TOKEN
+        is_plausible = known >= (head_bytes + self._total_bytes) // BYTES_PER_TOKEN * LEAST_PLAUSIBLE
+        return known + self.tokens_of(fresh) if is_plausible and known else self._by_bytes(head_bytes)
+
+    def _by_bytes(self, head_bytes: int) -> int:
+        return head_bytes // BYTES_PER_TOKEN + self.tokens_of(self._total_bytes)
+
+    def tokens_of(self, size: int) -> int:
+        """Estimate the tokens of so many bytes of messages."""
+        return int(size * self._tokens_per_byte)
 
     def is_compacted_again(self, steps: int, found_at: int) -> bool:
         """Return whether the last compaction was recent and nothing was found since."""
         return self.made_at is not None and steps - self.made_at <= COMPACTION_TURNS and found_at <= self.made_at
 
-    def take_turn(self, turn: Turn, messages: int) -> None:
-        """Add a turn, which is the last of so many messages."""
+    def take_turn(self, turn: Turn, messages: Sequence[Message]) -> None:
+        """Add a turn, which is the last message."""
         # A journal from elsewhere may claim less than nothing, with which every request would fit a limit.
         is_counted = turn.usage.input_tokens > 0 and not turn.is_estimated and not turn.cut_from_tokens
+        if is_counted and self._counted_tokens:
+            self._measure(turn.usage.input_tokens - self._counted_tokens, messages[self._counted_messages : -1])
         self._counted_tokens = max(0, turn.usage.total_tokens) if is_counted else 0
-        self._counted_messages = messages
+        self._counted_messages = len(messages)
+
+    def _measure(self, tokens: int, messages: Sequence[Message]) -> None:
+        """Note how dense messages are that a request had more than the one before; no server counts more than bytes."""
+        size = sum(map(bytes_of, messages))
+        if size >= LEAST_MEASURED_BYTES:
+            self._tokens_per_byte = min(1.0, max(1 / BYTES_PER_TOKEN, tokens / size))
 
     def change(self) -> None:
         """Forget the sizes of a history that was changed: earlier counts are no longer valid."""
