@@ -351,8 +351,28 @@ async def test_a_window_is_learnt_from_a_refusal(workspace: Workspace) -> None:
     assert narrow.refused == 1
 
 
+async def test_what_clearing_leaves_is_summarised_where_it_is_refused_again(workspace: Workspace) -> None:
+    """The latest results fill most of the window, and stay; the agent's own words before them are left out."""
+
+    async def read(words: str) -> ToolResult:
+        return ToolResult(success=True, content=words + "x" * (1_300 if int(words) < 4 else 9_000))
+
+    def script(request: Request) -> Turn:
+        number = taken(request)
+        calls = [("read", {"words": str(one)}) for one in (range(4, 10) if number == 4 else [number])]
+        return says("Answer.") if number == 10 else says("w" * 3_000, *calls)
+
+    narrow = Narrow(script, 63_000)
+    scene = Scene(workspace, script, [Doing("read", read)], 1_000_000)
+    scene.context = replace(scene.context, client=narrow)
+    ended = await scene.run()
+    assert (ended.status, ended.reason) == (Status.COMPLETE, "answered")
+    shortened = [type(event) for event in scene.recorder.events if isinstance(event, Compacted | Summarised)]
+    assert shortened == [Compacted, Summarised]
+
+
 class Dense(Narrow):
-    """The same, which counts a token for each byte."""
+    """A model with such a window that counts a token for each byte."""
 
     async def generate(self, request: Request) -> Turn:
         """Refuse what is too long, and count the rest."""

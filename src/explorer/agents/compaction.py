@@ -105,7 +105,8 @@ KEPT_SHARE = 1 / 3
 LAST_STEPS = 2
 """The number of remaining turns for which a summary is no longer made."""
 MIN_STEPS_BETWEEN = 3
-"""The least number of turns between two clearings after the provider refused: sooner would be an endless loop."""
+"""The least number of turns between two clearings, and two summaries, after the provider refused: sooner would be an
+endless loop."""
 MAX_COMPACTIONS = 2
 """How often in a row space is made for an agent that finds nothing new."""
 
@@ -213,13 +214,17 @@ def after_refusal(state: AgentState, prefix_bytes: int = 0, compaction_note: str
     if state.summing_at is not None:
         return summary(state, compaction_note)
     before = max(0, len(state.messages) - KEPT_MESSAGES)
-    made_at = state.context_size.made_at
-    is_again = made_at is not None and state.steps - made_at < MIN_STEPS_BETWEEN
-    if not is_again and _freed(state, before):
+    if not _is_recent(state, state.context_size.made_at) and _freed(state, before):
         return _clearing(state, before, Clearing.REFUSED, state.context_size.tokens(state.messages, prefix_bytes))
-    if not is_again and _summed(state, before) >= LEAST_SUMMED_TOKENS:
+    # What clearing leaves may still be too long.
+    if not _is_recent(state, state.context_size.summed_at) and _summed(state, kept_from(state)) >= LEAST_SUMMED_TOKENS:
         return summary(state, compaction_note)
     return ending(state, Status.PARTIAL, "the conversation no longer fits the model's window", last_words(state))
+
+
+def _is_recent(state: AgentState, steps: int | None) -> bool:
+    """Return whether it is only a few turns since the agent had taken so many steps."""
+    return steps is not None and state.steps - steps < MIN_STEPS_BETWEEN
 
 
 def summary(state: AgentState, compaction_note: str) -> Summarised:

@@ -317,6 +317,7 @@ class AgentState:
             self.began_at = next((at for at, one in enumerate(words, 1) if one is task), 0)
         self.messages = [old[0], *words, UserText(text=event.text), *new]
         self.summing_at = None
+        self.context_size.summed_at = self.steps
         self.context_size.record_compaction(self.steps, self.found_at)
 
     def calls(self) -> list[OpenCall]:

@@ -42,10 +42,12 @@ class ContextSize:
     """The estimated tokens of the smallest request that the provider refused as too long; None without one."""
     made_at: int | None = None
     """The number of turns taken when the last forced compaction happened."""
+    summed_at: int | None = None
+    """The same for the last summary."""
     compactions: int = 0
     """The number of forced compactions in a row with nothing found between them."""
     _tokens_per_byte: float = 1 / BYTES_PER_TOKEN
-    """As the provider counted the latest messages: code and some scripts have more than prose."""
+    """What the provider counted of the latest messages: code and some scripts have more than prose."""
     _counted_tokens: int = 0
     _counted_messages: int = 0
     _bytes: list[int] = field(default_factory=list[int])
