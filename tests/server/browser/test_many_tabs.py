@@ -1,5 +1,7 @@
 """More tabs and windows than a browser has connections to one server."""
 
+import re
+
 import pytest
 
 from server.browser.browser_stage import ASK, NOTES_FILE, PacedModel, SiteProcess, Visitor, agent, ask, expect, status
@@ -51,8 +53,8 @@ def test_hidden_tabs_of_runs_at_work_leave_the_server_reachable(
     model.allow(3)
     for page in hidden:
         expect(agent(page, "searcher-3")).to_be_attached()
-    assert "● " in hidden[1].title()
+    expect(hidden[1]).to_have_title(re.compile("● "))
     model.let_go()
     for page in (first, *hidden):
         expect(status(page)).to_have_text("complete")
-    assert "● " not in hidden[1].title()
+    expect(hidden[1]).not_to_have_title(re.compile("● "))

@@ -78,6 +78,9 @@ def test_a_page_says_that_its_server_is_gone(team_site: SiteProcess, model: Pace
     page.get_by_label("Message to the run").fill("Look at May only")
     page.get_by_role("button", name="Send").click()
     expect(trouble).to_contain_text("What you wrote is still here")
+    for _ in range(2):
+        page.wait_for_event("requestfailed", lambda request: "/live?" in request.url)
+    expect(trouble).to_contain_text("What you wrote is still here")
     team_site.begin()
     expect(status(page)).to_have_text("unfinished")
     expect(trouble).to_be_hidden()

@@ -199,7 +199,11 @@
     if (isCutOff) tell("");
     isCutOff = false;
   });
-  const cutOff = (words) => { isCutOff = true; tell(words); };
+  // That an order may not have arrived is said until the server is back.
+  const cutOff = (words) => {
+    isCutOff = true;
+    if (words === IS_GONE || one("#trouble").textContent !== NO_ANSWER) tell(words);
+  };
   const IS_AWAY = "The server does not answer. What you see is from before; this page continues by itself when the server is back.";
   const IS_GONE = "What this page shows is not there any more: it was removed.";
   document.addEventListener("htmx:sse:error", (event) => { cutOff(event.detail.status === 404 ? IS_GONE : IS_AWAY); });
