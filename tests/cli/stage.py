@@ -32,7 +32,7 @@ class Holding(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Hold the request."""
         self.asked.set()
-        self.let_go.wait(40)
+        self.let_go.wait()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's names
         """Stay silent."""
