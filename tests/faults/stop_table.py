@@ -45,14 +45,16 @@ class Stop:
     codes: Sequence[int]
 
 
-def _signals(*numbers: signal.Signals) -> Act:
-    def act(process: "subprocess.Popen[str]", _cwd: Path) -> None:
-        for number in numbers[:-1]:
-            process.send_signal(number)
-            time.sleep(1)
-        process.send_signal(numbers[-1])
+def _signal(number: signal.Signals) -> Act:
+    return lambda process, _cwd: process.send_signal(number)
 
-    return act
+
+def _twice(process: "subprocess.Popen[str]", _cwd: Path) -> None:
+    """Press Ctrl-C again when the run says that it stops."""
+    assert process.stderr is not None
+    process.send_signal(signal.SIGINT)
+    next(line for line in process.stderr if "press Ctrl-C again" in line)
+    process.send_signal(signal.SIGINT)
 
 
 def _order(*words: str) -> Act:
@@ -65,13 +67,13 @@ def _order(*words: str) -> Act:
 WORKS = (
     Work("20-s replies", reply_s=20),
     Work("300-s replies", reply_s=300),
-    Work("a 300-s command", command="sleep 300"),
+    Work("a 300-s command", command="touch begun; sleep 300"),
 )
 STOPS = (
-    Stop("Ctrl-C", _signals(signal.SIGINT), ONCE_S, WROTE_UP),
-    Stop("Ctrl-C twice", _signals(signal.SIGINT, signal.SIGINT), TWICE_S, (130,)),
-    Stop("SIGTERM", _signals(signal.SIGTERM), TWICE_S, (143,)),
-    Stop("SIGHUP", _signals(signal.SIGHUP), TWICE_S, (129,)),
+    Stop("Ctrl-C", _signal(signal.SIGINT), ONCE_S, WROTE_UP),
+    Stop("Ctrl-C twice", _twice, TWICE_S, (130,)),
+    Stop("SIGTERM", _signal(signal.SIGTERM), TWICE_S, (143,)),
+    Stop("SIGHUP", _signal(signal.SIGHUP), TWICE_S, (129,)),
     Stop("`stop`", _order(), ONCE_S, WROTE_UP),
     Stop("`stop --now`", _order("--now"), TWICE_S, (143,)),
 )
@@ -137,7 +139,9 @@ def outcome_of(work: Work, stop: Stop, cwd: Path) -> Seen:
         settings = {"OPENAI_BASE_URL": server.url, "EXPLORER_SHELL": "auto"}
         process = begin("How was May?", cwd=cwd, settings=settings)
         assert model.is_at_work.wait(PATIENCE_S)
-        time.sleep(2)
+        while work.command and not (only_run(cwd / "workspace") / "begun").exists():
+            assert process.poll() is None
+            time.sleep(0.02)
         stop.act(process, cwd)
         # From the last signal on: how long before it the first came is the user's matter.
         began = time.monotonic()

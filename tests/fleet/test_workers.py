@@ -2,11 +2,12 @@
 
 import importlib.util
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,14 @@ def queue_in(folder: Path) -> Generator[FleetQueue]:
         one.close()
 
 
+def freeze(folder: Path, process: "subprocess.Popen[str]") -> None:
+    """Stop a worker where it has no lock of the queue's file, which it would keep from all others."""
+    with closing(sqlite3.connect(folder / "workspace" / ".fleet" / "queue.sqlite", timeout=PATIENCE_S)) as file:
+        file.execute("BEGIN EXCLUSIVE")
+        process.send_signal(signal.SIGSTOP)
+        until(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+
+
 @contextmanager
 def worker(folder: Path, hold: Hold, *flags: str, database: str = "") -> Generator["subprocess.Popen[str]"]:
     """A worker whose runs ask services that answer nothing until they are told to."""
@@ -113,7 +122,7 @@ def test_a_frozen_worker_writes_nothing_once_its_lease_is_over(tmp_path: Path, h
         with worker(tmp_path, hold) as frozen:
             assert hold.asked.wait(PATIENCE_S)
             until(lambda: queue.run(run_id).epoch == 1)
-            frozen.send_signal(signal.SIGSTOP)
+            freeze(tmp_path, frozen)
             with worker(tmp_path, hold, "--until-empty") as other:
                 until(lambda: queue.run(run_id).epoch == 2)
                 before = read_records(folder)
@@ -135,7 +144,7 @@ def test_a_worker_takes_a_run_over_from_itself(tmp_path: Path, hold: Hold) -> No
         with worker(tmp_path, hold, "--until-empty") as one:
             assert hold.asked.wait(PATIENCE_S)
             until(lambda: queue.run(run_id).epoch == 1)
-            one.send_signal(signal.SIGSTOP)
+            freeze(tmp_path, one)
             until(lambda: bool(Leases(queue, "another", 2.0).take_from_dead()))
             hold.let_go.set()
             one.send_signal(signal.SIGCONT)
