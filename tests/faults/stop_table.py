@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,6 +133,22 @@ class Seen:
         return f"| {' | '.join([*cells, report, f'exit {self.resumed}'])} |"
 
 
+def _seconds_to_end(process: "subprocess.Popen[str]") -> float:
+    """How long a process still takes, without the time in which a busy machine has no processor for it."""
+    began, queued_s = time.monotonic(), [_queued_s(process)]
+    while process.poll() is None and time.monotonic() - began < PATIENCE_S:
+        queued_s.append(_queued_s(process) or queued_s[-1])
+        time.sleep(0.01)
+    return time.monotonic() - began - (queued_s[-1] - queued_s[0])
+
+
+def _queued_s(process: "subprocess.Popen[str]") -> float:
+    """How long the kernel has kept it waiting for a processor; 0 where that is not known, and after its end."""
+    with suppress(OSError):
+        return int(Path(f"/proc/{process.pid}/schedstat").read_text().split()[1]) / 1e9
+    return 0.0
+
+
 def outcome_of(work: Work, stop: Stop, cwd: Path) -> Seen:
     """Start a run, stop it at work, measure its end, and resume it."""
     model = Slow(work)
@@ -144,13 +161,9 @@ def outcome_of(work: Work, stop: Stop, cwd: Path) -> Seen:
             time.sleep(0.02)
         stop.act(process, cwd)
         # From the last signal on: how long before it the first came is the user's matter.
-        began = time.monotonic()
-        try:
-            process.communicate(timeout=PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-        seconds = time.monotonic() - began
+        seconds = _seconds_to_end(process)
+        process.kill()
+        process.communicate()
         report = only_run(cwd / "workspace") / "report.md"
         has_report = report.is_file() and "status:" in report.read_text()
         model.let_go.set()
