@@ -21,7 +21,7 @@ from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.observe.run_view import RunView
 from explorer.reports.compare import compare_runs, snapshot_on_disk
-from explorer.run.report_document import run_evidence
+from explorer.run.report_document import ReportEvidence
 from explorer.run.results import stored_result
 from explorer.schema.events import RunStarted, Steered
 from explorer.schema.settings import Secrets
@@ -414,7 +414,7 @@ async def test_a_report_is_read_with_its_evidence(tmp_path: Path) -> None:
     """Its text, its fields, a card for each citation with the passages, and each checked sentence by verdict."""
     folder = (await two_runs(tmp_path / "workspace"))[0]
     run_state = RunState.of_records(read_records(folder))
-    evidence = run_evidence(report_text(folder), run_state, Workspace(folder))
+    evidence = ReportEvidence(report_text(folder), run_state, Workspace(folder)).whole()
     async with browsing(tmp_path) as browser:
         report = await read(browser, f"/api/runs/{A}/report")
         assert report["markdown"] == report_text(folder)

@@ -87,7 +87,10 @@ async def run_agent(state: AgentState, context: AgentContext) -> AgentFinished:
 
 
 async def _before_asking(state: AgentState, context: AgentContext) -> Decision | None:
-    """Return what is done instead of asking the model; None: ask."""
+    """Return what is done instead of asking the model; None: ask.
+
+    What the latest turn leads to comes first, then what all turns do, then the run's limits and orders, then length.
+    """
     if state.summing_at is not None:
         # Nothing comes between the request for a summary and the summary.
         return None if state.turn_at_end is None else summary(state, context.compaction_note(state))
@@ -96,7 +99,7 @@ async def _before_asking(state: AgentState, context: AgentContext) -> Decision |
 
 
 async def _ask(state: AgentState, context: AgentContext) -> None:
-    """Send one request that the account can pay for, and record its turn."""
+    """Send one request that the account can pay for, and record its turn, or what is done in place of the request."""
     account, input_tokens = context.account(), estimate_tokens(state, context.prefix)
     reservation = await account.reserve(
         input_tokens, reply_tokens(state, context.max_output_tokens), context.worst_cost
@@ -106,8 +109,13 @@ async def _ask(state: AgentState, context: AgentContext) -> None:
         if ending is not None:
             await context.calls.record(ending)
         return
-    size = context.prefix.bytes + state.context_size.total_bytes(state.messages)
-    terms = Terms(account, context.worst_cost, context.calls.record, context.context_policy.window_tokens, size)
+    terms = Terms(
+        account,
+        context.worst_cost,
+        context.calls.record,
+        window_tokens=context.context_policy.window_tokens,
+        request_bytes=context.prefix.bytes + state.context_size.total_bytes(state.messages),
+    )
     payment = Payment(terms, reservation, input_tokens)
     try:
         decision = await _before_sending(state, context, reservation)
@@ -137,6 +145,7 @@ async def _before_sending(state: AgentState, context: AgentContext, reservation:
 
 
 async def _turn(state: AgentState, context: AgentContext, reservation: Reservation, payment: Payment) -> TurnTaken:
+    """Send the request, and return the record of its turn."""
     started = context.clock()
     turn = await context.client.generate(_request(state, context.prefix, reservation, payment))
     payment.take(turn)

@@ -15,22 +15,30 @@ from explorer.text.rendering import ModelText, code, own, render, without_marks
 from explorer.text.sanitize import single_line
 
 MAX_PAUSES = 5
+"""Pauses of the provider in a row that end an agent."""
 MAX_CUT_REPLIES = 2
+"""Notes on replies that were cut at their length limit; the next cut reply ends the agent."""
 WRAP_UP_STEPS = 2
+"""The number of turns left at which an agent is asked to write down what it has."""
 NOTE_SHARES = ((0.70, NoteReason.BUDGET_70), (0.85, NoteReason.BUDGET_85))
 """Shares of the exploration's limits, rising, each with the note that it triggers."""
 NOTE_REPEATS = 3
+"""Identical results of one call that bring a note."""
 REFUSE_REPEATS = 5
+"""Identical results of one call after which it is refused."""
 REPEATED = own(
     "refused: this very call brought the same result {times} times. Do something else or finish.", times=REFUSE_REPEATS
 )
 MAX_ERROR_TURNS = 3
+"""Turns in a row with nothing but errors that bring a note; twice as many end the agent."""
 MAX_ASKED_TO_ACT = 2
+"""Notes to an orchestrator that replied with text in place of a report; the next such reply ends it."""
 MAX_QUOTED_CHARS = 160
 """Limit of a quoted result or reply in a reason."""
 NOTE_IDLE_TURNS = 12
-"""Turns in a row of a helper without a new source or a written file."""
+"""Turns in a row of a helper without a new source or a written file that bring a note."""
 MAX_IDLE_TURNS = 20
+"""The same, which end it."""
 
 
 def after_turn(state: AgentState) -> Decision | None:
@@ -117,6 +125,7 @@ def short_reply_note(state: AgentState, max_output_tokens: int) -> NoteAdded | N
 
 
 def _is_stretched(state: AgentState) -> bool:
+    """Return whether the next reply may be longer than usual: the latest one is the first of the task that was cut."""
     latest = state.latest_turn
     if latest is None or latest.stop is not StopKind.MAX_TOKENS or NoteReason.USUAL_LENGTH in state.notes:
         return False
@@ -138,7 +147,7 @@ _STOPS = {
     StopKind.CONTEXT_EXCEEDED: _window_full,
     StopKind.UNKNOWN: _unknown,
 }
-"""One policy for each member of `StopKind`."""
+"""What follows from a turn without open calls, by why the model stopped: all members of `StopKind`."""
 
 
 def _finished(state: AgentState) -> AgentFinished:

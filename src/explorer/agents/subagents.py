@@ -55,6 +55,7 @@ class Team:
         self.rules = RunRules(context)
         self._places = asyncio.Semaphore(context.budget.limits.max_parallel_agents)
         self._busy: set[str] = set()
+        """Helpers that are at work, and those whose ids are taken and which are not on record yet."""
         self._numbers: dict[str, int] = {}
         """Each role's latest number, so that hundreds of helpers are not each counted from one."""
         self.context_writer = ContextWriter(context.facts, context.run_state, context.budget)

@@ -128,6 +128,7 @@ async def _run_together(state: AgentState, calls: list[OpenCall], services: Call
 
 
 async def _run_one(state: AgentState, call: OpenCall, services: CallServices) -> None:
+    """Record a call's one result: why it is refused, or what came of it."""
     try:
         tool, arguments = _admit(state.agent, call, services)
     except ToolError as refused:
@@ -153,6 +154,11 @@ def _refused(error: ToolError) -> ToolResult:
 
 
 def _admit(agent: str, call: OpenCall, services: CallServices) -> tuple[Tool, Arguments]:
+    """Return a call's tool and its checked arguments; a call that was started is not counted and judged again.
+
+    Raises:
+        ToolError: The run refuses it now, there is no such tool, or its arguments do not fit.
+    """
     refusal = None if call.started else services.authorize(agent, call.call)
     if refusal is not None:
         raise refusal

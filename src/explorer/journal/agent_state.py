@@ -133,8 +133,11 @@ class AgentState:
     _read: set[int] = field(default_factory=set[int])
     """Hashes of the long results since its latest task."""
     _started: dict[str, ToolStarted] = field(default_factory=dict[str, ToolStarted])
+    """The calls of the latest turn that were started, by the engine's key."""
     _done: dict[str, ToolFinished] = field(default_factory=dict[str, ToolFinished])
+    """Their results."""
     _held: list[UserText] = field(default_factory=list[UserText])
+    """Texts that came while a turn was open; they are added after its results."""
 
     def apply(self, event: AnyEvent, task: TaskData | None = None) -> None:
         """Apply one event of this agent.

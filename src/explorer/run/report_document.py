@@ -85,11 +85,6 @@ class ReportEvidence:
         return evidence_of(self._text, found, self.sources, self._check.text_of)
 
 
-def run_evidence(text: str, run_state: RunState, workspace: Workspace) -> Evidence:
-    """Look up the citations of a report as `verify` does, and bring together what was found."""
-    return ReportEvidence(text, run_state, workspace).whole()
-
-
 def _content(workspace: Workspace, path: str) -> bytes | None:
     try:
         return workspace.read_bytes(path)

@@ -306,7 +306,7 @@ class Request:
     reply_schema: JsonObject | None = None
     """JSON Schema of the reply's text, for servers that take one; None: the model writes what it likes."""
     attempt: "Attempt | None" = field(default=None, repr=False, compare=False)
-    """Pays for each time that it is sent; None: it is not counted."""
+    """Sends it once, and pays for that: `PaidClient` calls it for each attempt. None: it is not counted."""
 
 
 class LLMClient(Protocol):
