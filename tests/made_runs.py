@@ -72,7 +72,7 @@ async def make_run(
     )
     ended = AgentFinished(agent=lead, status=Status.COMPLETE, reason="answered", summary="Done.")
     await record(ended)
-    finish_run(ReportContext(run_state, room), ended, EndReason(), ReportOptions("en"))
+    await finish_run(ReportContext(run_state, room), ended, EndReason(), ReportOptions("en"))
     await record(RunFinished(status=ended.status, reason=""))
     journal.close()
     return folder

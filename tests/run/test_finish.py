@@ -1,5 +1,7 @@
+import asyncio
 import json
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -16,13 +18,16 @@ from explorer.run.finish import (
     Conclusion,
     ReportContext,
     ReportOptions,
+    checked_draft,
     created_at,
     draft_problem,
     finish_run,
     missing_report,
     restore_draft,
 )
+from explorer.run.last_report import leave_report
 from explorer.run.outcome import LookupCounts, Outcome, failed_words, reason_words
+from explorer.schema.errors import ToolError
 from explorer.schema.events import (
     AgentFinished,
     AgentStarted,
@@ -114,7 +119,7 @@ class Ending:
 
     def end(self, ended: AgentFinished | None = DONE, cut: str = "", language: str = "") -> Conclusion:
         """Conclude, and see that what was said is what is on disk."""
-        conclusion = finish_run(self.context, ended, EndReason(cut), ReportOptions(language))
+        conclusion = asyncio.run(finish_run(self.context, ended, EndReason(cut), ReportOptions(language)))
         assert (self.folder / "report.md").read_text() == conclusion.report
         assert report_path(self.folder) == self.folder / "report.md"
         return conclusion
@@ -202,7 +207,7 @@ def test_words_are_no_report(tmp_path: Path) -> None:
 def test_a_short_true_answer_is_a_report(tmp_path: Path) -> None:
     """One sentence with its source is all that some questions need."""
     run = Ending(tmp_path).found("S1").wrote("report.md", "Output rose by twelve percent in May. [S1]\n")
-    assert draft_problem(run.context) is None
+    assert problem_of(run) is None
     assert run.end().status is Status.COMPLETE
 
 
@@ -274,9 +279,14 @@ def test_a_report_the_engine_made_is_taken_away_for_a_follow_up(tmp_path: Path) 
     assert words_of(run).startswith("there is no report.md yet")
 
 
+def problem_of(run: Ending, *, has_time: bool = True) -> ToolError | None:
+    """Why the report of a run cannot be handed over, as an error for the model."""
+    return asyncio.run(draft_problem(run.context, has_time=has_time))
+
+
 def words_of(run: Ending) -> str:
     """Why the report of a run cannot be handed over."""
-    problem = draft_problem(run.context)
+    problem = problem_of(run)
     return "" if problem is None else problem.message
 
 
@@ -288,21 +298,21 @@ def test_what_keeps_a_draft_from_being_handed_over(tmp_path: Path) -> None:
     assert words_of(run).startswith("report.md is empty or a placeholder")
     run.wrote("report.md", DRAFT)
     assert words_of(run).startswith("report.md cites S2, which no stored source has")
-    unknown = draft_problem(run.context)
+    unknown = problem_of(run)
     assert unknown is not None
     assert unknown.data == {"code": ErrorCode.UNKNOWN_SOURCES, "sources": ["S2"]}
     run.found("S2")
-    assert draft_problem(run.context) is None
+    assert problem_of(run) is None
 
 
 def test_what_sources_do_not_carry_is_told_once(tmp_path: Path) -> None:
     """A figure that no source has goes back to the writer; a second time it is handed over, and counted."""
     run = Ending(tmp_path).found("S1", "S2").wrote("report.md", DRAFT.replace("twelve", "twenty"))
-    problem = draft_problem(run.context)
+    problem = problem_of(run)
     assert problem is not None
     assert problem.message.startswith(NOT_YET)
     assert "twenty percent" in problem.message
-    assert draft_problem(run.context, has_time=False) is None
+    assert problem_of(run, has_time=False) is None
     finish: tuple[str, dict[str, Any]] = ("finish_exploration", {"summary": "s"})
     run.events += [
         TurnTaken(agent="orchestrator", turn=says("", finish), seconds=1.0),
@@ -315,7 +325,7 @@ def test_what_sources_do_not_carry_is_told_once(tmp_path: Path) -> None:
             data=dict(problem.data),
         ),
     ]
-    assert draft_problem(run.context) is None
+    assert problem_of(run) is None
     fields = fields_of(run.end())
     assert (fields["citations"]["not_found"], fields["status"]) == (1, "partial")
     assert (
@@ -384,3 +394,55 @@ def test_lookups_are_given_in_the_language_of_the_report() -> None:
     assert reason_words(Outcome(Status.PARTIAL, "a limit"), counts, "zh") == "a limit"
     assert failed_words(counts, "zh") == "3 次检索中有 1 次失败（web_search 1），本应查到的内容这里没有"
     assert notice_of(Status.NOTHING_FOUND, "没有找到", "", "zh") == "> **未找到:** 没有找到。\n\n"
+
+
+class WaitingDisk(Workspace):
+    """Gives the stored sources once the loop has worked."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the run's folder."""
+        super().__init__(folder)
+        self.has_worked = threading.Event()
+        self.on_wait: Callable[[], object] = lambda: None
+
+    def read_text(self, path: str) -> str:
+        """Read a file; a source when it may."""
+        if path.startswith(".explorer/sources/"):
+            self.on_wait()
+            assert self.has_worked.wait(30)
+        return super().read_text(path)
+
+
+ENDS: dict[str, Callable[[ReportContext], Coroutine[Any, Any, object]]] = {
+    "finished": lambda context: finish_run(context, DONE, EndReason()),
+    "cut off": lambda context: finish_run(context, None, EndReason("time limit")),
+    "handed over": draft_problem,
+    "judged": checked_draft,
+    "cancelled": lambda context: leave_report(context.run_state, context.workspace, "the run was cancelled"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+async def test_the_loop_works_while_citations_are_looked_up(tmp_path: Path, end: str) -> None:
+    """Limits, orders and other runs of the process are served meanwhile, whatever the check is for."""
+    run = Ending(tmp_path).found("S1", "S2").wrote("report.md", DRAFT)
+    disk = WaitingDisk(tmp_path)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(ENDS[end](ReportContext(run.run_state, disk)))
+        tasks.create_task(asyncio.to_thread(asyncio.get_running_loop().call_soon_threadsafe, disk.has_worked.set))
+
+
+async def test_a_run_cancelled_twice_waits_for_no_citation(tmp_path: Path) -> None:
+    """The second time, the shortest report is left at once."""
+    run = Ending(tmp_path).found("S1", "S2").wrote("report.md", DRAFT)
+    disk, is_reading, loop = WaitingDisk(tmp_path), asyncio.Event(), asyncio.get_running_loop()
+    disk.on_wait = lambda: loop.call_soon_threadsafe(is_reading.set)
+    leaving = asyncio.ensure_future(leave_report(run.run_state, disk, "the run was cancelled"))
+    await is_reading.wait()
+    leaving.cancel()
+    loop.call_soon(disk.has_worked.set)
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    report = (tmp_path / "report.md").read_text()
+    assert "This run ended early: the run was cancelled." in report
+    assert "twelve" not in report

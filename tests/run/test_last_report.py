@@ -42,14 +42,14 @@ def made(folder: Path) -> Workspace:
         (asyncio.CancelledError(), "ended by SIGTERM"),
     ],
 )
-def test_whatever_ends_a_run_leaves_a_report_that_says_so(tmp_path: Path, error: BaseException, words: str) -> None:
+async def test_whatever_ends_a_run_leaves_a_report_that_says_so(
+    tmp_path: Path, error: BaseException, words: str
+) -> None:
     """One line of why, and the command to continue; the error goes on."""
     workspace = made(tmp_path)
-    with (
-        pytest.raises(type(error)),
-        ReportGuard(lambda: RunState.of([STARTED]), workspace, "", lambda: "ended by SIGTERM"),
-    ):
-        raise error
+    with pytest.raises(type(error)):
+        async with ReportGuard(lambda: RunState.of([STARTED]), workspace, "", lambda: "ended by SIGTERM"):
+            raise error
     report = (tmp_path / "report.md").read_text()
     assert words[1:] in report
     assert f"explorer resume {tmp_path.name}" in report
@@ -74,11 +74,13 @@ def test_a_cancellation_of_unknown_cause_is_called_one() -> None:
     assert reason_of(asyncio.CancelledError()) == "the run was cancelled"
 
 
-def test_a_finished_run_keeps_its_report(tmp_path: Path) -> None:
+async def test_a_finished_run_keeps_its_report(tmp_path: Path) -> None:
     """An error before anything was asked further does not touch it."""
     workspace = made(tmp_path)
     workspace.write_own("report.md", "Done.")
-    leave_report(RunState.of([STARTED, RunFinished(status=Status.COMPLETE, reason="")]), workspace, "internal error: x")
+    await leave_report(
+        RunState.of([STARTED, RunFinished(status=Status.COMPLETE, reason="")]), workspace, "internal error: x"
+    )
     assert (tmp_path / "report.md").read_text() == "Done."
 
 
@@ -133,14 +135,14 @@ def _binary(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [_folder, _link, _second_name, _binary, os.mkfifo])
-def test_what_stands_in_the_reports_way_is_moved_and_named(tmp_path: Path, make: object) -> None:
+async def test_what_stands_in_the_reports_way_is_moved_and_named(tmp_path: Path, make: object) -> None:
     """Nothing of it is lost; the report says where it is, and an earlier one moved keeps its place."""
     workspace = made(tmp_path)
     (tmp_path / "report.md.moved-1").write_text("an agent's own")
     assert callable(make)
     make(tmp_path / "report.md")
     before = (tmp_path / "report.md").lstat()
-    leave_report(RunState.of([STARTED]), workspace, "time limit")
+    await leave_report(RunState.of([STARTED]), workspace, "time limit")
     assert workspace.set_aside == ["report.md.moved-2"]
     assert os.path.samestat(before, (tmp_path / "report.md.moved-2").lstat())
     assert (
@@ -160,18 +162,20 @@ async def test_a_report_that_cannot_be_read_is_written_anew(tmp_path: Path, make
     client = ScriptedClient({"orchestrator": [says("", wrote), says("", FINISH), says("", FINISH)]})
     result = await start("How tall?", Settings(workspace=tmp_path), RunHooks(client=client, run_id="r"))
     report = result.folder / "report.md"
-    report_of_unfinished(result.folder)
+    await asyncio.to_thread(report_of_unfinished, result.folder)
     assert "It is tall." in report.read_text()
     report.unlink()
     make(report)
-    report_of_unfinished(result.folder)
+    await asyncio.to_thread(report_of_unfinished, result.folder)
     assert REPORT_GONE in report.read_text()
 
 
-def test_what_was_moved_is_known_from_the_journal(tmp_path: Path) -> None:
+async def test_what_was_moved_is_known_from_the_journal(tmp_path: Path) -> None:
     """A later report names it as well."""
     workspace = made(tmp_path)
-    leave_report(RunState.of([STARTED, PathMoved(path="report.md", to="report.md.moved-1")]), workspace, "time limit")
+    await leave_report(
+        RunState.of([STARTED, PathMoved(path="report.md", to="report.md.moved-1")]), workspace, "time limit"
+    )
     assert "report.md.moved-1" in (tmp_path / "report.md").read_text()
 
 

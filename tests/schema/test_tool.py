@@ -223,13 +223,16 @@ def test_what_the_model_reads_of_a_result(result: ToolResult, text: str) -> None
 def test_what_models_see_of_the_core_tools(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Names, descriptions and schemas are as reviewed: a change here changes how every model works."""
 
+    async def unused_problem(_is_empty: bool) -> None:  # noqa: FBT001 - the form of a tool's function
+        return None
+
     async def unused(_asked: CallAgentArguments, _call: str) -> ToolResult:
         raise NotImplementedError
 
     shown = [
         *tools_over(Workspace(tmp_path)),
         CallAgentTool(unused, "- searcher: Searches.\n- writer: Writes."),
-        FinishTool(lambda _is_empty: None),
+        FinishTool(unused_problem),
     ]
     schemas = {made.name: {"description": made.description, "parameters": made.parameters} for made in shown}
     compare_with_golden(request, "schemas.json", as_json(schemas))
@@ -238,7 +241,11 @@ def test_what_models_see_of_the_core_tools(tmp_path: Path, request: pytest.Fixtu
 async def test_finishing_is_refused_until_the_report_stands(tmp_path: Path) -> None:
     """The problem is the model's to mend; once there is none, the agent ends with the words it gave."""
     problems = [ToolError("there is no report.md yet"), None]
-    finish = FinishTool(lambda _is_empty: problems.pop(0))
+
+    async def problem(_is_empty: bool) -> ToolError | None:  # noqa: FBT001 - the form of a tool's function
+        return problems.pop(0)
+
+    finish = FinishTool(problem)
     calls: list[tuple[str, JsonObject]] = [("finish_exploration", {"summary": "All well."})] * 2
     recorder = Recorder([started(), TurnTaken(agent="searcher-1", turn=says("", *calls), seconds=0.0)])
     await execute_calls(recorder.state(), call_room(recorder, [finish], Workspace(tmp_path)))

@@ -60,7 +60,7 @@ async def test_what_is_written_is_checked_marked_and_counted(tmp_path: Path) -> 
 async def test_a_repeated_call_counts_once(tmp_path: Path) -> None:
     """A call that is made again after a crash finds what it wrote, and counts nothing twice."""
     access = LibraryAccess(library(tmp_path), FIRST, lambda: SOURCES, {"S1": TEXT}.get)
-    once = access.contribution(GOOD, "", "w.t1.1")
+    once = await access.contribution(GOOD, "", "w.t1.1")
     (tmp_path / "2026-08-10").mkdir()
     (tmp_path / NAME).write_text("---\ntitle: Bridge\ncitations: many\nuncited: [1]\n---\n# Bridge\n\nOld words.\n")
     for _ in range(2):

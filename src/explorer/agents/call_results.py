@@ -11,7 +11,8 @@ from explorer.schema.messages import JsonObject
 from explorer.schema.tool import RunFiles, SourceDraft, Store, ToolResult
 from explorer.text.rendering import ModelText, code, fenced, fenced_lines, first_chars, last_chars, own, render
 from explorer.workspace.source_store import remarks
-from explorer.workspace.workspace import Workspace, uninterrupted
+from explorer.workspace.threads import uninterrupted
+from explorer.workspace.workspace import Workspace
 
 MAX_RESULT_CHARS = 40_000
 """Limit of one result in a conversation. A longer result is kept in a file, and the model gets its start and end."""

@@ -12,7 +12,7 @@ from explorer.agents.budget import Account, Reservation, WorstCost
 from explorer.agents.compaction import USUAL, ContextPolicy, after_refusal, plan_compaction, summary
 from explorer.agents.decisions import Decision
 from explorer.agents.payments import BYTES_PER_TOKEN, OverBudgetError, Payment, Terms
-from explorer.agents.policies import after_fault, after_turn, before_asking, reply_tokens
+from explorer.agents.policies import after_fault, after_turn, before_asking, left_as_it_is, reply_tokens
 from explorer.agents.tool_calls import CallServices, execute_calls
 from explorer.journal.agent_state import AgentState
 from explorer.schema.errors import ModelError, ModelFault
@@ -63,7 +63,7 @@ class AgentContext:
     """Return what the run does when the next reply has to be shorter than usual."""
     compaction_note: Callable[[AgentState], str] = lambda _state: ""
     """Return what an agent has to know of the run when its old exchanges are left out."""
-    review: Callable[[AgentState, Decision | None], Decision | None] = lambda _state, decision: decision
+    review: Callable[[AgentState, Decision | None], Awaitable[Decision | None]] = left_as_it_is
     """Return the run's decision in place of the one that the agent's latest turn led to."""
 
 
@@ -94,7 +94,8 @@ async def _before_asking(state: AgentState, context: AgentContext) -> Decision |
     if state.summing_at is not None:
         # Nothing comes between the request for a summary and the summary.
         return None if state.turn_at_end is None else summary(state, context.compaction_note(state))
-    decision = context.review(state, after_turn(state)) or before_asking(state) or await context.before_request(state)
+    decision = await context.review(state, after_turn(state)) or before_asking(state)
+    decision = decision or await context.before_request(state)
     return decision or plan_compaction(state, context.prefix.bytes, context.context_policy)
 
 

@@ -1,6 +1,6 @@
 """Policies: when an agent gets a note, is refused a call, or ends; and what a model's failure means for the run."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 
 from explorer.agents.budget import SHORT_REPLY_MARKS, Budget
@@ -163,8 +163,13 @@ def _finished(state: AgentState) -> AgentFinished:
     return ending(state, Status.COMPLETE, "finished", spoken, EndCause.FINISHED)
 
 
-def reviewed(
-    state: AgentState, decision: Decision | None, missing: Callable[[], str], problem: Callable[[], str]
+async def left_as_it_is(_state: AgentState, decision: Decision | None) -> Decision | None:
+    """Return the decision."""
+    return decision
+
+
+async def reviewed(
+    state: AgentState, decision: Decision | None, missing: Callable[[], str], problem: Callable[[], Awaitable[str]]
 ) -> Decision | None:
     """Replace an orchestrator's end by a note when there is no report (act) or it has faults (correct).
 
@@ -182,7 +187,7 @@ def reviewed(
         return decision
     if why := missing():
         return _asked_to_act(state, decision, why)
-    if NoteReason.CORRECT not in state.notes and (fault := problem()):
+    if NoteReason.CORRECT not in state.notes and (fault := await problem()):
         return note(state, NoteReason.CORRECT, fault)
     return decision
 

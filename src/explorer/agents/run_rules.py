@@ -17,7 +17,14 @@ from explorer.agents.budget import (
 from explorer.agents.compaction import USUAL, ContextPolicy
 from explorer.agents.context_block import RunFacts
 from explorer.agents.decisions import Decision
-from explorer.agents.policies import budget_note, early_ending, refuse_repetition, short_reply_note, write_now_note
+from explorer.agents.policies import (
+    budget_note,
+    early_ending,
+    left_as_it_is,
+    refuse_repetition,
+    short_reply_note,
+    write_now_note,
+)
 from explorer.agents.roles import CALL_AGENT, Role, leading_role, report_writers
 from explorer.agents.tool_calls import StoreFor
 from explorer.agents.user_stop import CALL_GRACE_S, StoppedError
@@ -82,7 +89,7 @@ class TeamContext:
     """Show the user a line on how far a call is."""
     jobs: Callable[[str], Sequence[ModelText]] = lambda _agent: ()
     """Return a line on each background job of an agent."""
-    review: Callable[[AgentState, Decision | None], Decision | None] = lambda _state, decision: decision
+    review: Callable[[AgentState, Decision | None], Awaitable[Decision | None]] = left_as_it_is
     """Return what is done about an orchestrator's end."""
     guard: Callable[[Tool], Tool] = lambda tool: tool
     """Return a tool under the user's approval rules."""

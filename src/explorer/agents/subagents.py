@@ -17,7 +17,7 @@ from explorer.agents.call_agent import (
 )
 from explorer.agents.compaction import last_words
 from explorer.agents.context_block import ContextWriter
-from explorer.agents.decisions import WORDS
+from explorer.agents.decisions import WORDS, Decision
 from explorer.agents.loop import AgentContext, PromptPrefix, run_agent
 from explorer.agents.on_record import MAX_HELPERS_CHARS, compaction_note
 from explorer.agents.policies import concerns_run, cut_short, failed_end, other_helpers, ways_to_retry
@@ -335,6 +335,10 @@ class Team:
         client = model.client
         if state.role not in self._writers:
             client = StoppableClient(client, stopping, may_ask=state.agent == ORCHESTRATOR)
+
+        async def review(state: AgentState, decision: Decision | None) -> Decision | None:
+            return asked_for_result(role, state, await self._context.review(state, decision))
+
         context = AgentContext(
             prefix=PromptPrefix(model.name, loaded.system, loaded.tools, self._context.run_state.run_id, model.effort),
             client=client,
@@ -357,7 +361,7 @@ class Team:
             shortened=self.rules.shortened,
             context_policy=model.context_policy,
             compaction_note=lambda state: self._on_record(state, model),
-            review=lambda state, decision: asked_for_result(role, state, self._context.review(state, decision)),
+            review=review,
         )
         return await self._until_stopped(state, context)
 

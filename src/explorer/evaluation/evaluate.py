@@ -119,7 +119,7 @@ class _Work:
         folder = self.plan.folder / RUNS / question.id
         try:
             error = "" if _has_ended(folder) else await self._run(question, folder)
-            score = _measured(question, folder)
+            score = await asyncio.to_thread(_measured, question, folder)
         except ExplorerError as damaged:
             error, score = single_line(damaged.message, MAX_ERROR_CHARS), Score(id=question.id, status="")
         score = score.model_copy(update={"error": error})

@@ -12,7 +12,7 @@ from typing import Self, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from explorer.reports.render import SAMPLE_FLAG, reference, without_network
-from explorer.reports.verify.claims import TextOf, Verification, with_unsupported_marks
+from explorer.reports.verify.claims import Verification, with_unsupported_marks
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.text.citations import CITATION, HEADING_REFERENCES, cited_ids
@@ -143,8 +143,8 @@ class Contribution:
     verdict: str = ""
     sources: Mapping[str, Source] = field(default_factory=dict[str, Source])
     """The run's sources, by id."""
-    text_of: TextOf | None = None
-    """Returns their stored texts, in which the contribution is looked up; None: it is not."""
+    checked: Verification = field(default_factory=lambda: Verification(claims=()))
+    """What the citation check finds in its body; nothing where it was not looked up."""
 
     @cached_property
     def body(self) -> str:
@@ -152,15 +152,6 @@ class Contribution:
         words = visible(without_frontmatter(self.content.replace("\r\n", "\n"))).strip()
         # A report of the library has no other files with it, and nothing is loaded from elsewhere.
         return without_network(words, lambda _path: False)
-
-    @cached_property
-    def checked(self) -> Verification:
-        """What the citation check finds."""
-        if self.text_of is None:
-            return Verification(claims=())
-        from explorer.reports.verify.check import check  # noqa: PLC0415 - slow to import
-
-        return check(self.body, self.sources, self.text_of)
 
     @property
     def mark(self) -> str:

@@ -47,6 +47,7 @@ from explorer.text.frontmatter import with_frontmatter, without_frontmatter
 from explorer.text.rendering import own
 from explorer.text.words import UNKNOWN, language_of, phrases_in
 from explorer.workspace.access import DRAFT, REPORT
+from explorer.workspace.threads import RaiseIfStopped, stoppable
 from explorer.workspace.workspace import Workspace, sha256
 
 if TYPE_CHECKING:  # the check is slow to import, and nothing needs it before there is a report
@@ -112,8 +113,21 @@ class ReportContext:
 
         return CitationCheck(self.run_state.sources, text_reader(self.workspace))
 
+    async def flaws(self, draft: str, verification: Verification) -> tuple[Flaw, ...]:
+        """Return what is wrong with a draft as a whole, in a thread: it may read all sources."""
+        sources, asked = dict(self.run_state.sources), self.run_state.asked
 
-def finish_run(
+        def find(raise_if_stopped: RaiseIfStopped) -> tuple[Flaw, ...]:
+            def text_of(identifier: str) -> str | None:
+                raise_if_stopped()
+                return self.citations.text_of(identifier)
+
+            return flaws(draft, sources, text_of, verification, asked)
+
+        return await stoppable(find)
+
+
+async def finish_run(
     context: ReportContext,
     ended: AgentFinished | None,
     cut: EndReason,
@@ -131,14 +145,14 @@ def finish_run(
     workspace.clear_report_path()
     draft = written_report(run_state, workspace)
     if draft and is_answer(run_state, ended, cut):
-        return _answered(context, ended, draft, report_options)
-    found = _flaws(context, draft) if draft else None
+        return await _answered(context, ended, draft, report_options)
+    found = await _flaws(context, draft) if draft else None
     outcome = outcome_of(run_state, ended, cut, found)
     text = draft or unfinished_report(run_state, workspace, ended, outcome, report_options.way_on)
     if draft:
         language = phrases_in(report_options.language, run_state.question)
         text = "\n".join([text.rstrip("\n"), *what_was_tried(run_state, outcome.status, language), ""])
-    report, verification = _written(context, outcome, text, report_options)
+    report, verification = await _written(context, outcome, text, report_options)
     words = "" if draft or ended is None else ended.summary.strip()
     return Conclusion(outcome.status, outcome.reason, report, verification, words=words, cause=outcome.cause)
 
@@ -155,27 +169,26 @@ def is_answer(run_state: RunState, ended: AgentFinished | None, cut: EndReason) 
     return is_in_words and not cut and run_state.is_follow_up and REPORT not in run_state.revised
 
 
-def _answered(
+async def _answered(
     context: ReportContext, ended: AgentFinished | None, draft: str, report_options: ReportOptions
 ) -> Conclusion:
     """Finish a follow-up that was answered in words; the report stays as it is."""
     assert ended is not None
     run_state, workspace = context.run_state, context.workspace
     before = run_state.report_end or RunFinished(status=Status.COMPLETE, reason="")
-    report, _ = _written(context, Outcome(before.status, before.reason), draft, report_options)
+    report, _ = await _written(context, Outcome(before.status, before.reason), draft, report_options)
     words = ended.summary.strip()[:MAX_ANSWER_CHARS]
-    found = _flaws(context, words)
+    found = await _flaws(context, words)
     outcome = outcome_of(run_state, ended, EndReason(), found, "the answer")
     language = phrases_in(report_options.language, words)
     rendered = render(words, run_state.sources, language, workspace.exists)
     answer = _notice(run_state, workspace, outcome, language) + rendered.text
-    verification = context.citations.check(with_source_ids(rendered.text))
+    verification = await context.citations.check_in_thread(with_source_ids(rendered.text))
     return Conclusion(outcome.status, outcome.reason, report, verification, answer=answer, cause=outcome.cause)
 
 
-def _flaws(context: ReportContext, draft: str) -> tuple[Flaw, ...]:
-    run_state, citations = context.run_state, context.citations
-    return flaws(draft, run_state.sources, citations.text_of, citations.check(draft), run_state.asked)
+async def _flaws(context: ReportContext, draft: str) -> tuple[Flaw, ...]:
+    return await context.flaws(draft, await context.citations.check_in_thread(draft))
 
 
 def _notice(run_state: RunState, workspace: Workspace, outcome: Outcome, language: str) -> str:
@@ -193,7 +206,7 @@ def _moved(run_state: RunState, workspace: Workspace) -> str:
     return f"the earlier content of report.md was not a report, and is now at {places}" if places else ""
 
 
-def _written(
+async def _written(
     context: ReportContext, outcome: Outcome, text: str, report_options: ReportOptions
 ) -> tuple[str, Verification]:
     """Write report.md and what a check of it found."""
@@ -204,13 +217,13 @@ def _written(
     rendered = render(text, run_state.sources, words, workspace.exists, links)
     rendered = replace(rendered, text=rendered.text + report_options.since)
     fields = _fields(run_state, outcome, report_options.language or language_of(text) or UNKNOWN)
-    report, verification = _verified(context, fields, _notice(run_state, workspace, outcome, words), rendered)
+    report, verification = await _verified(context, fields, _notice(run_state, workspace, outcome, words), rendered)
     workspace.write_own(REPORT, report)
     write_results(workspace, draft_of(workspace), run_state.sources, verification, report_options.judged)
     return report, verification
 
 
-def _verified(
+async def _verified(
     context: ReportContext, fields: dict[str, object], notice: str, rendered: Rendered
 ) -> tuple[str, Verification]:
     """Return the whole text of report.md, with what a check of its citations counted in the frontmatter."""
@@ -222,7 +235,7 @@ def _verified(
 
     # Checked as its reader has it, so that the lines are right: the counts of nothing take up as many.
     draft = with_source_ids(text(Verification(claims=())))
-    verification = context.citations.check(draft)
+    verification = await context.citations.check_in_thread(draft)
     if not written_report(context.run_state, context.workspace):
         verification = without_uncited(verification)
     return with_unsupported_marks(text(verification), verification), verification
@@ -237,9 +250,9 @@ def _opinions(run_state: RunState) -> dict[str, object]:
     return {"judged": {"model": latest.model, **opinions}}
 
 
-def checked_draft(context: ReportContext) -> Verification:
+async def checked_draft(context: ReportContext) -> Verification:
     """Return what can be looked up of the draft as it is now; nothing where there is none."""
-    return context.citations.check(_draft(context.run_state, context.workspace))
+    return await context.citations.check_in_thread(_draft(context.run_state, context.workspace))
 
 
 def restore_draft(run_state: RunState, workspace: Workspace) -> None:
@@ -322,7 +335,7 @@ def missing_report(workspace: Workspace) -> rendering.ModelText:
         return own("report.md cannot be read ({why})", why=error.words)
 
 
-def draft_problem(context: ReportContext, *, has_time: bool = True, is_empty: bool = False) -> ToolError | None:
+async def draft_problem(context: ReportContext, *, has_time: bool = True, is_empty: bool = False) -> ToolError | None:
     """Return why report.md cannot be handed over just now; None when it can.
 
     What keeps it from being complete is told once: a writer gets one round to correct it, and the report says what
@@ -346,9 +359,8 @@ def draft_problem(context: ReportContext, *, has_time: bool = True, is_empty: bo
         return ToolError(problem, data={"code": ErrorCode.UNKNOWN_SOURCES, "sources": unknown} if unknown else NO_DATA)
     if not has_time or was_shown(run_state, ErrorCode.CORRECT_REPORT):
         return None
-    citations = context.citations
-    verification = citations.check(draft)
-    found = flaws(draft, run_state.sources, citations.text_of, verification, run_state.asked)
+    verification = await context.citations.check_in_thread(draft)
+    found = await context.flaws(draft, verification)
     advice = [flaw.advice for flaw in found if flaw.advice and not (is_empty and flaw.kind is FlawKind.UNCITED)]
     words = rendering.render(*advice, words_for_writer(verification), between="\n\n")
     if not words:

@@ -45,11 +45,11 @@ class ReportGuard:
     way_on: str = ""
     """The command that continues the run; empty: `explorer resume`."""
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
         """Return this guard; it acts at the end only."""
         return self
 
-    def __exit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Write the report, if there was an error."""
@@ -57,10 +57,12 @@ class ReportGuard:
             # A run that was cancelled has not failed: whoever cancelled it knows how it continues.
             way_on = "" if isinstance(_first(error), asyncio.CancelledError) else self.way_on
             options = ReportOptions(self.language, way_on=way_on)
-            leave_report(self.current(), self.workspace, reason_of(error, self.stopped_by()), options)
+            await leave_report(self.current(), self.workspace, reason_of(error, self.stopped_by()), options)
 
 
-def leave_report(run_state: RunState, workspace: Workspace, reason: str, options: ReportOptions = DEFAULTS) -> None:
+async def leave_report(
+    run_state: RunState, workspace: Workspace, reason: str, options: ReportOptions = DEFAULTS
+) -> None:
     """Write the engine's report of a run that ends early; what keeps it from being written is logged.
 
     A run that ended before, and was asked nothing since, keeps the report it has. That of a single agent has none, and
@@ -73,7 +75,7 @@ def leave_report(run_state: RunState, workspace: Workspace, reason: str, options
         return
     is_written = False
     try:
-        finish_run(ReportContext(run_state, workspace), None, EndReason(reason), options)
+        await finish_run(ReportContext(run_state, workspace), None, EndReason(reason), options)
         is_written = True
     except (ExplorerError, OSError) as error:
         logger.warning("the whole report could not be written: {}", error)
@@ -119,6 +121,7 @@ def report_of_unfinished(folder: Path) -> None:
     """Write the report of a run whose process was killed, or whose report is gone, unless the engine wrote one.
 
     A run that a process works on is left alone, and so is one whose journal cannot be read.
+    Call it outside an event loop, since it runs one.
     """
     if is_running(folder):
         return
@@ -133,7 +136,8 @@ def report_of_unfinished(folder: Path) -> None:
     written = run_state.files.get(REPORT)
     is_draft = written is not None and workspace.digest(REPORT) == written.sha256
     if is_draft or not _has_report(folder):
-        leave_report(run_state, workspace, ENDED_WITHOUT if run_state.finished is None else REPORT_GONE)
+        reason = ENDED_WITHOUT if run_state.finished is None else REPORT_GONE
+        asyncio.run(leave_report(run_state, workspace, reason))
 
 
 def _has_report(folder: Path) -> bool:

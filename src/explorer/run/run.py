@@ -270,7 +270,7 @@ async def _work(folder: Path, journal: RunJournal, resources: RunResources, hook
     session = kind(workspace, resources, budget, journal, hooks, planner)
     message = await planner.take_decision(hooks.plan_decision, asked.message)
     way_on = hooks.way_on.format(run=folder.name)
-    with ReportGuard(journal.state_on_disk, workspace, settings.language, lambda: hooks.stop.cut, way_on):
+    async with ReportGuard(journal.state_on_disk, workspace, settings.language, lambda: hooks.stop.cut, way_on):
         try:
             conclusion = await session.work(message)
         except WaitingError as waiting:

@@ -115,7 +115,7 @@ class RunSession(SessionContext):
         judged = await self._judge()
         since = story_section(self.folder, self.settings.since_run, self.run_state)
         report_options = ReportOptions(self.settings.language, judged, since, amend=self._without_repeated)
-        conclusion = finish_run(self.report_context, ended, cut, report_options)
+        conclusion = await finish_run(self.report_context, ended, cut, report_options)
         await record_moved(self.run_state, self.workspace, self.record)
         self._account_for(conclusion)
         return conclusion
@@ -125,7 +125,7 @@ class RunSession(SessionContext):
         budget, was_asked = self.budget, isinstance(self.records.latest, CitationsJudged)
         if not self.settings.judge or budget.winding_down or was_asked:
             return None
-        verification, text_of = checked_draft(self.report_context), self.report_context.citations.text_of
+        verification, text_of = await checked_draft(self.report_context), self.report_context.citations.text_of
         if not verification.claims:
             return None
         judge_account = JudgeAccount(budget.root, self.record, self.record_failed_attempt, lambda: budget.seconds_left)
@@ -234,19 +234,24 @@ class RunSession(SessionContext):
         """The tools of the plan; empty where none is asked for."""
         return self.planner.tools() if self.planner is not None else []
 
-    def review(self, state: AgentState, decision: Decision | None) -> Decision | None:
+    async def review(self, state: AgentState, decision: Decision | None) -> Decision | None:
         """Return what becomes of a decision: an end of the orchestrator without a report becomes a reminder."""
-        return reviewed(state, decision, lambda: missing_report(self.workspace), lambda: _words_of(self._problem()))
 
-    def _held_to_plan(self, state: AgentState, decision: Decision | None) -> Decision | None:
+        async def problem() -> ModelText:
+            found = await self._problem()
+            return own("") if found is None else found.words
+
+        return await reviewed(state, decision, lambda: missing_report(self.workspace), problem)
+
+    async def _held_to_plan(self, state: AgentState, decision: Decision | None) -> Decision | None:
         """Return what becomes of a decision, by the rules of the report and by those of the plan, if there is one."""
-        decision = self.review(state, decision)
+        decision = await self.review(state, decision)
         return decision if self.planner is None else self.planner.review(state, decision)
 
-    def _problem(self, *, is_empty: bool = False) -> ToolError | None:
+    async def _problem(self, *, is_empty: bool = False) -> ToolError | None:
         """Return why the run cannot end yet."""
         has_time = not self.budget.winding_down
-        found = draft_problem(self.report_context, has_time=has_time, is_empty=is_empty)
+        found = await draft_problem(self.report_context, has_time=has_time, is_empty=is_empty)
         return found or (self._missing_answer() or self._repeated() if has_time else None)
 
     def _repeated(self) -> ToolError | None:
@@ -317,11 +322,6 @@ class RunSession(SessionContext):
         drafts = input_drafts(files, self.workspace.read_text)
         sources = await self.source_store.store([*drafts.values()])
         return {path: one.id for path, one in zip(drafts, sources, strict=True)}
-
-
-def _words_of(error: ToolError | None) -> ModelText:
-    """Return an error's words; empty where there is none."""
-    return own("") if error is None else error.words
 
 
 @asynccontextmanager

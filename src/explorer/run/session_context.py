@@ -51,8 +51,9 @@ from explorer.tools.library import LibraryAccess, Past, SearchRunsTool, library_
 from explorer.tools.skills import LoadSkillTool
 from explorer.tools.sources import ListSourcesTool, ReadSourceTool
 from explorer.workspace.source_store import SourceStore, stored_at
+from explorer.workspace.threads import uninterrupted
 from explorer.workspace.user_key import open_key
-from explorer.workspace.workspace import Workspace, uninterrupted
+from explorer.workspace.workspace import Workspace
 
 
 @dataclass(frozen=True)

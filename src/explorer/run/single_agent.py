@@ -61,7 +61,7 @@ class AgentSession(RunSession):
         """Return the tool that takes an answer in a form; an agent ends by saying something and calling nothing."""
         return [] if self.hooks.answer_form is None else [AnswerTool(self.hooks.answer_form)]
 
-    def review(self, state: AgentState, decision: Decision | None) -> Decision | None:
+    async def review(self, state: AgentState, decision: Decision | None) -> Decision | None:
         """Return a decision as it is: no report is missing."""
         return decision
 
@@ -73,7 +73,7 @@ class AgentSession(RunSession):
         """Take the agent's last words as the answer; citations in them are checked."""
         words = "" if ended is None else ended.summary.strip()
         outcome = self._outcome(ended, cut)
-        verification = self.report_context.citations.check(words)
+        verification = await self.report_context.citations.check_in_thread(words)
         return Conclusion(outcome.status, outcome.reason, "", verification, words=words, cause=outcome.cause)
 
     def _outcome(self, ended: AgentFinished | None, cut: EndReason) -> Outcome:

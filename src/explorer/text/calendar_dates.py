@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import NamedTuple
 
-from explorer.text.words import WEEKDAYS
+from explorer.text.words import WEEKDAYS, stretches
 
 _MONTHS = (
     "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|"
@@ -51,7 +51,11 @@ class Dated(NamedTuple):
 
 
 DATE = re.compile(
-    "|".join(f"(?P<form{n}>{form})".replace("{0}", f"{n}") for n, form in enumerate(_FORMS)), re.IGNORECASE
+    # What each form begins with is looked at first: most places have neither a figure nor such a letter.
+    r"(?=[\djfmasond])(?:"
+    + "|".join(f"(?P<form{n}>{form})".replace("{0}", f"{n}") for n, form in enumerate(_FORMS))
+    + ")",
+    re.IGNORECASE,
 )
 SLASHED = re.compile(r"(?<![\d/.])(\d{1,2})([/.])(\d{1,2})\2((?:19|20)\d\d)(?![\d/])")
 TIME = re.compile(r"(?<![\d:.])(\d{1,2}):([0-5]\d)(?::[0-5]\d)?(?![\d:])(?: ?([ap])\.?m\b)?", re.IGNORECASE)
@@ -64,7 +68,7 @@ SHIFTS = {"yesterday": -1, "昨天": -1, "昨日": -1, "tomorrow": 1, "明天": 
 
 def dates(text: str) -> Iterator[Dated]:
     """Yield all dates, in the order of the text; of a form like 10/08/2026 both readings."""
-    for found in DATE.finditer(text):
+    for found in (one for stretch in stretches(text) for one in DATE.finditer(text, *stretch)):
         yield Dated(found.start(), found.end(), _day(found))
     for found in SLASHED.finditer(text):
         first, second, year = int(found[1]), int(found[3]), int(found[4])
@@ -76,7 +80,8 @@ def dates(text: str) -> Iterator[Dated]:
 def _day(found: "re.Match[str]") -> Day:
     assert found.lastgroup is not None
     form = next(number for number in range(len(_FORMS)) if found[f"form{number}"] is not None)
-    parts = {name: found.groupdict().get(f"{name}{form}") for name in ("year", "number", "month", "day")}
+    given = found.groupdict()
+    parts = {name: given.get(f"{name}{form}") for name in ("year", "number", "month", "day")}
     month = int(parts["number"] or 0) or MONTHS.get((parts["month"] or "").lower(), 0)
     return Day(int(parts["year"] or 0), month, int(parts["day"] or 0))
 

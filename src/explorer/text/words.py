@@ -46,9 +46,22 @@ STOP_PAIRS = frozenset(
 )
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 """The names of the days of a week, in the order in which `date.weekday()` counts them."""
+STRETCH_CHARS = 50_000
 MIN_STEM_CHARS = 3
 ENDINGS = (("ies", "y"), ("'s", ""), ("sses", "ss"), ("s", ""))
 """The commonest endings of English words, and what replaces them."""
+
+
+def stretches(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where stretches of whole lines begin and end, for a pattern that reaches over no end of a line.
+
+    No other thread is served while a pattern is looked for.
+    """
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + STRETCH_CHARS) + 1 or len(text)
+        yield start, end
+        start = end
 
 
 # Patterns of large scripts take milliseconds to compile: those that a start does not need are made when they are used.

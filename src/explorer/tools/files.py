@@ -17,8 +17,9 @@ from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResul
 from explorer.text.rendering import ModelText, block, own, render
 from explorer.text.sanitize import visible
 from explorer.workspace.access import writer_of
+from explorer.workspace.threads import uninterrupted
 from explorer.workspace.tree import LineRange, describe
-from explorer.workspace.workspace import MAX_FILE_BYTES, MAX_LISTED, Workspace, uninterrupted
+from explorer.workspace.workspace import MAX_FILE_BYTES, MAX_LISTED, Workspace
 
 MAX_LINES = 400
 """The lines of one reply of `read_file`; the model pages through longer files."""

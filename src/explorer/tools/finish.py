@@ -1,7 +1,7 @@
 """The tools that end the orchestrator's work: `finish_exploration`, and `give_answer` for an answer in a form."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, Field, PydanticUserError
@@ -37,13 +37,13 @@ class FinishTool(Tool[FinishArguments]):
     is_parallel = False
     ends_agent = True
 
-    def __init__(self, problem: Callable[[bool], ToolError | None]) -> None:
+    def __init__(self, problem: Callable[[bool], Awaitable[ToolError | None]]) -> None:
         """Take a function that returns why the report is not ready, by whether nothing was found."""
         self._problem = problem
 
     async def execute(self, arguments: FinishArguments, context: ToolContext) -> ToolResult:
         """End the run, or return what is missing."""
-        problem = self._problem(arguments.nothing_found)
+        problem = await self._problem(arguments.nothing_found)
         if problem is not None:
             raise problem
         links = {"interesting_links": arguments.interesting_links}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, LiteralString, TypeVar
 
@@ -28,7 +28,7 @@ from explorer.schema.text_part import numbered, part_at
 from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult
 from explorer.text.rendering import ModelText, block, code, inline, own, render
 from explorer.text.sanitize import single_line, visible
-from explorer.workspace.workspace import uninterrupted
+from explorer.workspace.threads import uninterrupted
 
 PAGE_CHARS = 20_000
 MAX_LISTED = 50
@@ -57,9 +57,15 @@ class LibraryAccess:
     text_of: TextOf | None = None
     """Returns their stored texts, in which what is written is looked up; None: it is not."""
 
-    def contribution(self, content: str, verdict: str, call: str) -> Contribution:
-        """Return the contribution that a call writes."""
-        return Contribution(content, self.run, call, verdict, self.sources(), self.text_of)
+    async def contribution(self, content: str, verdict: str, call: str) -> Contribution:
+        """Return the contribution that a call writes, looked up."""
+        sources = dict(self.sources())  # agents may store some while it is looked up and written
+        written = Contribution(content, self.run, call, verdict, sources)
+        if self.text_of is None:
+            return written
+        from explorer.reports.verify.check import CitationCheck  # noqa: PLC0415 - slow to import
+
+        return replace(written, checked=await CitationCheck(sources, self.text_of).check_in_thread(written.body))
 
 
 class CreateReportArguments(Arguments):
@@ -99,7 +105,7 @@ class CreateReportTool(_WritingTool[CreateReportArguments]):
     async def execute(self, arguments: CreateReportArguments, context: ToolContext) -> ToolResult:
         """Write the report."""
         new = NewReport(arguments.title, arguments.story_id, arguments.url)
-        content = self._access.contribution(arguments.content, arguments.verdict, context.call)
+        content = await self._access.contribution(arguments.content, arguments.verdict, context.call)
         name = await uninterrupted(self._access.library.create, new, content)
         return ToolResult(
             success=True, content=_with_faults(own("Created {name} in the library.", name=name), content, name)
@@ -124,7 +130,7 @@ class AppendReportTool(_WritingTool[AppendReportArguments]):
 
     async def execute(self, arguments: AppendReportArguments, context: ToolContext) -> ToolResult:
         """Write the section."""
-        addition = self._access.contribution(arguments.content, arguments.verdict, context.call)
+        addition = await self._access.contribution(arguments.content, arguments.verdict, context.call)
         name, title = await uninterrupted(self._access.library.append, arguments.report, addition)
         done = own('Appended to {name}: "{title}".', name=name, title=title)
         return ToolResult(success=True, content=_with_faults(done, addition, name))

@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import FileChange, WrittenFile
@@ -395,25 +394,3 @@ def report_text(folder: Path) -> str:
         return Workspace(folder).read_text(REPORT)
     except ToolError:
         return ""
-
-
-Given = ParamSpec("Given")
-Written = TypeVar("Written")
-
-
-async def uninterrupted(write: Callable[Given, Written], *args: Given.args, **kwargs: Given.kwargs) -> Written:
-    """Run a function that changes files in a thread, and return what it returns.
-
-    A thread cannot be interrupted. A caller that is cancelled waits for its end: else a lock would be released, or the
-    run resumed, while the file still changes.
-    """
-    work = asyncio.ensure_future(asyncio.to_thread(write, *args, **kwargs))
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        while not work.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([work])
-        if not work.cancelled():
-            work.exception()  # What it met is of no use to who was cancelled.
-        raise

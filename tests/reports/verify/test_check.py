@@ -1,12 +1,15 @@
 """The rules of the check, one by one."""
 
+import asyncio
 import gc
+import threading
 
 import pytest
 
 from explorer.reports.verify.check import CitationCheck, check
 from explorer.reports.verify.claims import Claim, Verdict, Verification, words_for_writer
 from explorer.reports.verify.indexed_source import IndexedSource
+from explorer.workspace.threads import StopWorkError
 from reports.verify.shelf import source
 
 TEXT = "The mill ground 4,200 tons in 2024.\n\n“Flour is patience,” says Ida Brand, who runs it with 12 people."
@@ -38,6 +41,66 @@ def test_a_source_is_prepared_once_for_all_checks_of_a_run() -> None:
     assert _prepared() - before == first
     del run
     assert _prepared() - before == set()
+
+
+async def test_a_check_in_a_thread_leaves_the_loop_to_others() -> None:
+    """The stored text comes once the loop has worked; a source that was stored meanwhile is none of this draft's."""
+    has_worked, sources = threading.Event(), {"S1": source("S1", TEXT)}
+
+    def text_of(_identifier: str) -> str | None:
+        return TEXT if has_worked.wait(30) else None
+
+    def store() -> None:
+        sources["S2"] = source("S2", TEXT)
+        has_worked.set()
+
+    async with asyncio.TaskGroup() as tasks:
+        checked = tasks.create_task(
+            CitationCheck(sources, text_of).check_in_thread("It ground 4,200 tons [S1]. So? [S2]")
+        )
+        tasks.create_task(asyncio.to_thread(asyncio.get_running_loop().call_soon_threadsafe, store))
+    assert [str(claim.verdict) for claim in checked.result().claims] == ["supported", "source_missing"]
+
+
+async def test_a_cancelled_check_reads_no_further_and_another_one_may_follow() -> None:
+    """It stops before the next sentence; what is ready by then serves the next check."""
+    loop, is_read, is_cancelled = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+    read: list[str] = []
+
+    def text_of(identifier: str) -> str:
+        read.append(identifier)
+        loop.call_soon_threadsafe(is_read.set)
+        assert is_cancelled.wait(30)
+        return TEXT
+
+    citations = CitationCheck({name: source(name, TEXT) for name in ("S1", "S2")}, text_of)
+    draft = "It has 12 people [S1]. It ground 4,200 tons [S2]."
+    checked = asyncio.ensure_future(citations.check_in_thread(draft))
+    await is_read.wait()
+    checked.cancel()
+    loop.call_soon(is_cancelled.set)
+    with pytest.raises(asyncio.CancelledError):
+        await checked
+    assert read == ["S1"]
+    assert (await citations.check_in_thread(draft)).verdicts[Verdict.SUPPORTED] == 2
+
+
+@pytest.mark.parametrize(
+    "line", ["The mill ground {0} tons.\n", "It opened on {0} May 2024.\n", "It runs a K{0} press.\n"]
+)
+def test_a_long_page_is_left_while_it_is_read(line: str) -> None:
+    """A page of figures takes seconds: a check that is stopped does not read it to its end."""
+    asked: list[int] = []
+
+    def stop_later() -> None:
+        asked.append(len(asked))
+        if len(asked) > 10:
+            raise StopWorkError
+
+    text = "".join(line.format(day) for day in range(1, 30))
+    with pytest.raises(StopWorkError):
+        assert IndexedSource(source("S1", text), text, stop_later).quantities
+    assert len(asked) == 11
 
 
 def test_only_the_cited_sentence_is_a_claim() -> None:

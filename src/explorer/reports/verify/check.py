@@ -16,6 +16,7 @@ from explorer.schema.events import Source
 from explorer.text.citations import MISSING_ID
 from explorer.text.urls import url_key
 from explorer.workspace.source_store import is_intact
+from explorer.workspace.threads import RaiseIfStopped, each, never_stopped, stoppable
 
 KEPT = 64
 """Sources that stay ready after a check; a handful is cited by most reports."""
@@ -29,7 +30,7 @@ def check(draft: str, sources: Mapping[str, Source], text_of: TextOf) -> Verific
 
 
 class CitationCheck:
-    """The check of a run's drafts. Its sources stay ready for look-ups, since a draft is checked several times.
+    """The check of a run's drafts, one at a time. Its sources stay ready, since a draft is checked several times.
 
     Args:
         sources: All of the run's, by id; they may become more.
@@ -40,15 +41,42 @@ class CitationCheck:
         self._sources = sources
         self.text_of = text_of
         self._ready = lru_cache(maxsize=KEPT)(_first_equal)
+        self._stop = never_stopped
+
+    async def check_in_thread(self, draft: str) -> Verification:
+        """Do the same as `check` in a thread: a long page of figures takes many seconds, and the loop serves others.
+
+        A caller that is cancelled stops the thread.
+        """
+        sources = dict(self._sources)  # agents may store some meanwhile
+        return await stoppable(lambda raise_if_stopped: self._check(draft, sources, raise_if_stopped))
 
     def check(self, draft: str) -> Verification:
         """Look up what can be looked up of each sentence of a draft that cites (markdown with `[S12]`)."""
-        found = self.sentences(draft)
-        return Verification(claims=tuple(map(found.claim, range(len(found.citing)))), uncited=found.uncited)
+        return self._check(draft, self._sources, never_stopped)
 
-    def sentences(self, draft: str) -> "CheckedSentences":
-        """Return the sentences of a draft; each is looked up when it is first asked for."""
-        return CheckedSentences(sentences(draft), lambda: _SourceIndex(self._sources, self.text_of, self._ready))
+    def _check(self, draft: str, sources: Mapping[str, Source], raise_if_stopped: RaiseIfStopped) -> Verification:
+        self._stop = raise_if_stopped
+        found = self.sentences(draft, sources)
+        claims = tuple(found.claim(place) for place in each(range(len(found.citing)), raise_if_stopped))
+        return Verification(claims=claims, uncited=found.uncited)
+
+    def sentences(self, draft: str, sources: Mapping[str, Source] | None = None) -> "CheckedSentences":
+        """Return the sentences of a draft; each is looked up when it is first asked for.
+
+        Args:
+            draft: Markdown with `[S12]`.
+            sources: The run's sources as they are to be taken; None: those of this check.
+        """
+        among = self._sources if sources is None else sources
+        return CheckedSentences(sentences(draft), lambda: _SourceIndex(among, self.text_of, self._open))
+
+    def _open(self, source: Source, text: str) -> IndexedSource:
+        """Return a source for look-ups, which stops with the check that is at work, not with the one that opened it."""
+        return self._ready(IndexedSource(source, text, self._raise_if_stopped))
+
+    def _raise_if_stopped(self) -> None:
+        self._stop()
 
 
 class CheckedSentences:
@@ -99,11 +127,11 @@ class _SourceIndex:
     """The sources of a run for one check, each read once, when it is first asked for."""
 
     def __init__(
-        self, sources: Mapping[str, Source], text_of: TextOf, ready: Callable[[IndexedSource], IndexedSource]
+        self, sources: Mapping[str, Source], text_of: TextOf, indexed: Callable[[Source, str], IndexedSource]
     ) -> None:
         self._sources = sources
         self._text_of = text_of
-        self._ready = ready
+        self._indexed = indexed
         self._read: dict[str, IndexedSource | _Missing] = {}
         self._by_address: dict[str, list[str]] = {}
         for source in sources.values():
@@ -126,7 +154,7 @@ class _SourceIndex:
             return _Missing(identifier, f"the stored text of {identifier} is missing or cannot be read")
         if not is_intact(source, text):
             return _Missing(identifier, f"the stored text of {identifier} is not as it was stored (sha256)")
-        return self._ready(IndexedSource(source, text))
+        return self._indexed(source, text)
 
     def same_url_sources(self, found: Sequence[IndexedSource]) -> tuple[IndexedSource, ...]:
         """Return other sources of the same addresses."""

@@ -34,6 +34,7 @@ from explorer.reports.verify.numerals import (
 from explorer.reports.verify.plain import words
 from explorer.reports.verify.shares import WrittenShare, more_numbers, shares
 from explorer.text.calendar_dates import Dated, dates, times
+from explorer.workspace.threads import RaiseIfStopped, each, never_stopped
 
 SIGN_CHARS = 5
 FILLER = "\ufffc"
@@ -106,15 +107,18 @@ PARTS_OF_HUNDRED = re.compile(r"百分之(?=[\d零\u3007一二两三四五六七
 TENTHS = re.compile(r"([一二两三四五六七八九])成([一二三四五六七八九]?)(?![为為员員功本果立长熟人就交都])")
 
 
-def quantities(text: str, *, is_dotted: bool = False) -> list[Quantity]:
+def quantities(
+    text: str, *, is_dotted: bool = False, raise_if_stopped: RaiseIfStopped = never_stopped
+) -> list[Quantity]:
     """Return all figures of a plain text, in its order; dates and names must have been taken out before.
 
     Args:
         text: With `FILLER` where dates and names stood.
         is_dotted: The text's language groups figures by dots.
+        raise_if_stopped: Called for each figure.
     """
-    found = [_figure(text, match, is_dotted=is_dotted) for match in FIGURES.finditer(text)]
-    found += _words(text)
+    found = [_figure(text, match, is_dotted=is_dotted) for match in each(FIGURES.finditer(text), raise_if_stopped)]
+    found += each(_words(text), raise_if_stopped)
     found += _tenths(text)
     parts = [_part(text, one) for one in shares(text)]
     taken = {place for part in parts for place in range(part.start, part.end)}
@@ -393,12 +397,13 @@ class Figures:
     quantities: tuple[Quantity, ...]
 
 
-def figures(text: str, *, is_dotted: bool = False) -> Figures:
-    """Find them all; what is part of one is not found again as another."""
+def figures(text: str, *, is_dotted: bool = False, raise_if_stopped: RaiseIfStopped = never_stopped) -> Figures:
+    """Find them all; what is part of one is not found again as another. `quantities` says what it is given."""
     # Dates and times may be written like a name: 10Aug2026, 2026-08-10T09:12.
-    shown = [one for one in names(text) if not (ZONE.fullmatch(one.text) or re.match(r"\d{4}-\d\d", one.text))]
+    found = each(names(text), raise_if_stopped)
+    shown = [one for one in found if not (ZONE.fullmatch(one.text) or re.match(r"\d{4}-\d\d", one.text))]
     text = _without(text, ((one.start, one.end) for one in shown))
-    days = [one for one in dates(text) if not _is_measured(text, one)]
+    days = [one for one in each(dates(text), raise_if_stopped) if not _is_measured(text, one)]
     text = _without(text, ((one.start, one.end) for one in days))
     hours = [(Named(start, end, text[start:end]), clock) for start, end, clock in times(text)]
     taken = {place for one, _ in hours for place in range(one.start, one.end)}
@@ -407,9 +412,8 @@ def figures(text: str, *, is_dotted: bool = False) -> Figures:
     text = _without(text, [*((one.start, one.end) for one, _ in hours), *(one.span() for one in ZONE.finditer(text))])
     releases = _apart(list(versions(text)))
     text = _without(text, ((one.start, one.end) for one, _ in releases))
-    return Figures(
-        tuple(days), tuple(hours), tuple(releases), tuple(shown), tuple(quantities(text, is_dotted=is_dotted))
-    )
+    numbers = quantities(text, is_dotted=is_dotted, raise_if_stopped=raise_if_stopped)
+    return Figures(tuple(days), tuple(hours), tuple(releases), tuple(shown), tuple(numbers))
 
 
 def _is_measured(text: str, one: Dated) -> bool:

@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
@@ -14,6 +14,7 @@ from explorer.reports.verify.plain import BOUNDARY, plain, spaced
 from explorer.schema.events import Source
 from explorer.text.calendar_dates import MONTHS, Dated, Day, dates_of, near, utc_minutes
 from explorer.text.words import is_mostly_cjk, language_of
+from explorer.workspace.threads import RaiseIfStopped, never_stopped
 
 DOTTED_LANGUAGES = frozenset(
     ["de", "fr", "es", "it", "pt", "nl", "pl", "tr", "id", "da", "sv", "nb", "no", "fi", "el", "ro", "cs"]
@@ -33,12 +34,14 @@ class IndexedSource:
     source: Source
     text: str
     """Text as it is stored."""
+    raise_if_stopped: RaiseIfStopped = field(default=never_stopped, compare=False, repr=False)
+    """Called often while it is read."""
 
     @cached_property
     def plain(self) -> str:
         """Title, author and text without marks of form; words that a line break cut are whole again."""
         facts = [self.source.title, self.source.author, plain_address(self.source.url)]
-        return plain(BOUNDARY.join([*facts, BROKEN_WORD.sub("-", self.text)]))
+        return plain(BOUNDARY.join([*facts, BROKEN_WORD.sub("-", self.text)]), self.raise_if_stopped)
 
     @cached_property
     def spaced(self) -> str:
@@ -54,7 +57,8 @@ class IndexedSource:
     def _figures(self) -> Figures:
         addresses = " ".join(re.findall(r"https?://[^\s<>()\"']+", self.text))
         is_dotted = self.source.language[:2].lower() in DOTTED_LANGUAGES
-        return figures(f"{self.plain}\n{plain_address(addresses)}", is_dotted=is_dotted)
+        text = f"{self.plain}\n{plain_address(addresses)}"
+        return figures(text, is_dotted=is_dotted, raise_if_stopped=self.raise_if_stopped)
 
     @cached_property
     def by_value(self) -> dict[Fraction, list[Quantity]]:

@@ -3,10 +3,12 @@
 import html
 import re
 import unicodedata
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from explorer.text.sanitize import visible
-from explorer.text.words import CJK_LETTER, HAN, HIRAGANA, KATAKANA, STOP_WORDS
+from explorer.text.words import CJK_LETTER, HAN, HIRAGANA, KATAKANA, STOP_WORDS, stretches
+from explorer.workspace.threads import RaiseIfStopped, never_stopped
 
 SPACING_CONTROL = re.compile("[\r\x0b\x0c\x1c-\x1f\x85]")
 WIDE_COMMA = re.compile("(?<=[0-9\uff10-\uff19])\uff0c(?=[0-9\uff10-\uff19]{3}(?![0-9\uff10-\uff19]))")
@@ -53,13 +55,35 @@ EMPHASIS = re.compile(r"\*+(?!\d)|(?<!\d)\*+|~~|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{
 HEAD_MARK = re.compile(r"^[ \t]{0,3}[#>]+[ \t]+", re.MULTILINE)
 TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9]{0,9}(?:\s[^<>\n]{0,300})?/?>")
 SPACES = re.compile(r"[^\S\n]+")
+PIECE_CHARS = 50_000
+CUT = re.compile(r"^[\w .,:;'\"|$%/+-]*\n(?=[A-Za-z|\n])", re.ASCII | re.MULTILINE)
+"""The end of a line over which no pattern above reaches: no link, address or tag is in it, and no figure goes on."""
 
 
-def plain(text: str) -> str:
+def plain(text: str, raise_if_stopped: RaiseIfStopped = never_stopped) -> str:
     """Normalize a text: one kind of quote, dash and space, plain figures, no markdown, no addresses.
 
     Lines stay lines. Capital letters stay, since names are known by them.
+
+    Args:
+        text: Any text.
+        raise_if_stopped: Called for each piece of a long one.
     """
+    return "".join(_plain(piece) for piece in _pieces(text, raise_if_stopped))
+
+
+def _pieces(text: str, raise_if_stopped: RaiseIfStopped) -> Iterator[str]:
+    """Yield a text in pieces: the interpreter serves no other thread while a pattern is looked for in the whole."""
+    start = 0
+    while start < len(text):
+        raise_if_stopped()
+        found = CUT.search(text, start + PIECE_CHARS)
+        end = found.end() if found else len(text)
+        yield text[start:end]
+        start = end
+
+
+def _plain(text: str) -> str:
     if "&" in text:
         text = html.unescape(text)
     text = visible(SPACING_CONTROL.sub(" ", text))
@@ -133,7 +157,7 @@ def words(text: str) -> list[str]:
 
 def spaced(text: str) -> str:
     """Return the words of a plain text with one space between, before and behind: the form that is searched."""
-    return f" {' '.join(words(text))} "
+    return f" {' '.join(word for start, end in stretches(text) for word in words(text[start:end]))} "
 
 
 TERM = re.compile(
