@@ -26,7 +26,7 @@ from explorer.run.hooks import RunHooks
 from explorer.run.last_report import ReportGuard
 from explorer.run.mcp_session import with_mcp_tools
 from explorer.run.outcome import FurtherLink, HelperResult, further_links, helper_results
-from explorer.run.planning import check_planning, planner_of
+from explorer.run.planning import check_planning
 from explorer.run.resources import RunResources, open_resources, reserve_for_report, shell_set_by
 from explorer.run.resumed_settings import as_started, check_vendors, not_taken
 from explorer.run.run_journal import RunJournal, SessionRecords
@@ -265,10 +265,9 @@ async def _work(folder: Path, journal: RunJournal, resources: RunResources, hook
     budget = Budget(settings.limits, hooks.clock, reserve_for_report(settings, resources.roles, resources.choice))
     hooks.stop.attach(budget)
     is_single = run_state.started is not None and run_state.started.single_agent is not None
-    planner = planner_of(resources, run_state, journal.record, budget)
     kind = AgentSession if is_single else LeanSession if resources.lean else RunSession
-    session = kind(workspace, resources, budget, journal, hooks, planner)
-    message = await planner.take_decision(hooks.plan_decision, asked.message)
+    session = kind(workspace, resources, budget, journal, hooks)
+    message = await session.planner.take_decision(hooks.plan_decision, asked.message)
     way_on = hooks.way_on.format(run=folder.name)
     async with ReportGuard(journal.state_on_disk, workspace, settings.language, lambda: hooks.stop.cut, way_on):
         try:

@@ -191,7 +191,7 @@ class RunSession(SessionContext):
                 guard=self._approvals().guard,
                 skills=resources.skills.listing,
                 review=self._held_to_plan,
-                refuse=self.planner.refuse if self.planner is not None else lambda _state, _call: None,
+                refuse=self.planner.refuse,
                 has_plan=bool(self.plan_tools),
                 max_depth=self.settings.max_depth,
             )
@@ -232,7 +232,7 @@ class RunSession(SessionContext):
     @property
     def plan_tools(self) -> list[Tool]:
         """The tools of the plan; empty where none is asked for."""
-        return self.planner.tools() if self.planner is not None else []
+        return self.planner.tools()
 
     async def review(self, state: AgentState, decision: Decision | None) -> Decision | None:
         """Return what becomes of a decision: an end of the orchestrator without a report becomes a reminder."""
@@ -245,8 +245,7 @@ class RunSession(SessionContext):
 
     async def _held_to_plan(self, state: AgentState, decision: Decision | None) -> Decision | None:
         """Return what becomes of a decision, by the rules of the report and by those of the plan, if there is one."""
-        decision = await self.review(state, decision)
-        return decision if self.planner is None else self.planner.review(state, decision)
+        return self.planner.review(state, await self.review(state, decision))
 
     async def _problem(self, *, is_empty: bool = False) -> ToolError | None:
         """Return why the run cannot end yet."""

@@ -23,7 +23,7 @@ from explorer.reports.render import SAMPLE_FLAG
 from explorer.reports.verify.results import text_reader
 from explorer.run.extensions import installed_extensions
 from explorer.run.hooks import RunHooks
-from explorer.run.planning import Planner
+from explorer.run.planning import Planner, planner_of
 from explorer.run.resources import RunResources, reserve_for_report
 from explorer.run.run_journal import RunJournal, SessionRecords
 from explorer.run.settings_parts import search_setup
@@ -65,8 +65,11 @@ class SessionContext:
     budget: Budget
     journal: RunJournal
     hooks: RunHooks
-    planner: Planner | None = None
-    """Holds the orchestrator to its plan; None: nothing is asked of it."""
+
+    @cached_property
+    def planner(self) -> Planner:
+        """What holds the orchestrator to its plan."""
+        return planner_of(self.resources, self.run_state, self.record, self.budget)
 
     @property
     def settings(self) -> Settings:
