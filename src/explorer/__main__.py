@@ -17,8 +17,7 @@ def main() -> int:
     tokens = sys.argv[1:]
     answer = quick_answer(tokens)
     if answer is not None:
-        sys.stdout.write(answer)
-        return 0
+        return _print(answer)
     # Before the imports: hardly anything of what they make is garbage, and looking for it takes a tenth of their time.
     from explorer.run.collector import COLLECTOR, importing  # noqa: PLC0415 - help must not pay for it
 
@@ -33,6 +32,23 @@ def main() -> int:
     # All is said and on disk: a late Ctrl-C must not abort the interpreter in the middle of its own shutdown.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return code
+
+
+def _print(answer: str) -> int:
+    """Write help or a version; return the exit code."""
+    try:
+        sys.stdout.write(answer)
+        sys.stdout.flush()
+    except OSError:
+        from explorer.cli.screens.output import emit, print_error  # noqa: PLC0415 - help must not pay
+        from explorer.schema.errors import StorageError  # noqa: PLC0415 - the same
+
+        try:
+            emit(answer)
+        except StorageError as error:
+            print_error(error, verbose=0)
+            return error.exit_code
+    return 0
 
 
 def _open_standard_streams() -> None:

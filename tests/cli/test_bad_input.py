@@ -75,11 +75,21 @@ def test_a_question_that_is_empty_and_one_that_is_too_long(typed: Explorer, tmp_
     assert not (tmp_path / "workspace").exists()
 
 
-def test_a_workspace_that_cannot_be_written(typed: Explorer, tmp_path: Path) -> None:
-    """2: a file stands where the folder should be."""
+@pytest.mark.parametrize(
+    ("words", "workspace"),
+    [
+        ("--model offline q q", "taken"),
+        pytest.param("runs", "taken/runs", marks=pytest.mark.slow),
+        pytest.param("report", "long" * 100, marks=pytest.mark.slow),
+        pytest.param("queue", "taken", marks=pytest.mark.slow),
+        pytest.param("serve --port 0", "taken", marks=pytest.mark.slow),
+    ],
+)
+def test_a_workspace_that_can_be_none(typed: Explorer, tmp_path: Path, words: str, workspace: str) -> None:
+    """2, also from what only looks: a file is in its place or on the way to it, or its name is too long."""
     (tmp_path / "taken").write_text("")
-    lines = told(typed("--model", "offline", "q q", "--workspace", "taken"), 2)
-    assert "cannot write in taken" in lines[0]
+    lines = told(typed(*words.split(), "--workspace", workspace), 2)
+    assert f"there can be no runs in {workspace}" in lines[0]
     assert "--workspace" in lines[1]
 
 

@@ -257,15 +257,21 @@ def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_behind_stdout_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", ["tools", "--help", "--version", "completion bash"])
+def test_a_full_disk_behind_stdout_is_told(tmp_path: Path, words: str) -> None:
     """The result is lost, so the exit code says so."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [str(SCRIPT), "tools"], stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, env=environment, check=False
+            [str(SCRIPT), *words.split()],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            env=environment,
+            check=False,
         )
     assert done.returncode == 1
-    assert b"could not write to standard output: No space left on device" in done.stderr
+    assert done.stderr.startswith(b"explorer: could not write to standard output: No space left on device\n")
 
 
 @pytest.mark.slow

@@ -373,6 +373,8 @@ def test_a_newer_database_and_a_wrong_address_are_refused(queue: FleetQueue, tmp
     for url in ("mysql://x/y", "no address", ""):
         with pytest.raises(ConfigError, match="cannot be used"):
             FleetDatabase(url)
+    with pytest.raises(ConfigError, match="with this locale"):
+        FleetDatabase("sqlite:////runs-f\udcc3\udcbcr/queue.sqlite")
     with pytest.raises(StorageError) as refused:
         FleetDatabase("postgresql://user:hidden-words@127.0.0.1:1/x")
     assert "hidden-words" not in f"{refused.value.message} {refused.value.hint}"

@@ -324,6 +324,11 @@ def place_of(url: sa.URL) -> str:
 
 def _driver_url(url: str) -> sa.URL:
     try:
+        url.encode()
+    except UnicodeEncodeError as error:
+        hint = "let this terminal use UTF-8: export LC_ALL=C.UTF-8"
+        raise ConfigError("the path of the fleet's database cannot be read with this locale", hint=hint) from error
+    try:
         parsed = sa.make_url(SCHEME + url.removeprefix(SHORT_SCHEME) if url.startswith(SHORT_SCHEME) else url)
         parsed = parsed.set(drivername=DRIVERS[parsed.get_backend_name()])
     except (ArgumentError, KeyError, ValueError) as error:

@@ -6,6 +6,7 @@ explored at the user's cost. A file that the user names is the user's choice.
 
 import os
 import secrets
+import shlex
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def own_queue(file: Path, key: UserKey) -> Path:
         ConfigError: The file was not made by this user's explorer, or the user has no key.
         StorageError: The disk refused.
     """
-    hint = f"if it is yours, name it yourself: export EXPLORER_FLEET_DATABASE=sqlite:///{file}"
+    hint = f"if it is yours, name it yourself: export EXPLORER_FLEET_DATABASE={shlex.quote(f'sqlite:///{file}')}"
     if not key.is_there:
         raise ConfigError(f"nothing proves whose queue {file} is: there is no key ({key.problem})", hint=hint)
     try:

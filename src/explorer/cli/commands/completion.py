@@ -1,12 +1,12 @@
 """The command `completion`: a script that completes commands and flags in a shell."""
 
 import re
-import sys
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from explorer.cli.app import build_app
+from explorer.cli.screens.output import emit
 
 NAME = "explorer"
 TAKES_PATH = ("--workspace", "--roles", "--tools", "--output", "-o", "--file", "--corpus")
@@ -28,7 +28,7 @@ def completion(
 
     Example: `source <(explorer completion bash)`
     """
-    sys.stdout.write(script_for(shell))
+    emit(script_for(shell).removesuffix("\n"))
     return 0
 
 

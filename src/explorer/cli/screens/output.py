@@ -150,7 +150,8 @@ def emit(text: str) -> None:
         discard_stdout()
     except OSError as error:
         discard_stdout()
-        raise StorageError(f"could not write to standard output: {error.strerror}") from error
+        hint = "see that there is space for it, or send it elsewhere"
+        raise StorageError(f"could not write to standard output: {error.strerror}", hint=hint) from error
 
 
 def discard_stdout() -> None:

@@ -5,6 +5,7 @@ the folder may be a stranger's: while the user does not trust it, it sets what i
 """
 
 import os
+import stat
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -389,6 +390,7 @@ def configured(options: CommonOptions, on_untrusted: OnUntrusted = refused) -> C
         if configuration.withheld:
             refused(configuration)
     _refuse_links(configuration)
+    _refuse_no_folder(configuration.settings.workspace)
     if options.preset and configuration.settings.preset is None:
         # Left out with the rest of the folder: without its preset the run would be another one.
         raise _refusal(configuration, [one for one in configuration.withheld if one.name == "preset"])
@@ -396,6 +398,25 @@ def configured(options: CommonOptions, on_untrusted: OnUntrusted = refused) -> C
         for failure in installed_extensions().failures:
             print(failure, file=sys.stderr)
     return configuration
+
+
+def _refuse_no_folder(workspace: Path) -> None:
+    """Refuse a workspace that runs can neither be in nor be made in.
+
+    Raises:
+        ConfigError: It is a file, or the system refuses its path.
+    """
+    try:
+        is_folder = stat.S_ISDIR(workspace.stat().st_mode)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        why = error.strerror
+    else:
+        if is_folder:
+            return
+        why = "it is not a folder"
+    raise ConfigError(f"there can be no runs in {workspace}: {why}", hint="choose another folder: --workspace DIR")
 
 
 def inspected(options: CommonOptions, environment: Mapping[str, str] = os.environ) -> Configuration:
