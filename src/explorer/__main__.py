@@ -4,6 +4,8 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from explorer.cli.help_text import quick_answer
 
@@ -22,7 +24,7 @@ def main() -> int:
     from explorer.run.collector import COLLECTOR, importing  # noqa: PLC0415 - help must not pay for it
 
     gc.set_threshold(*COLLECTOR)
-    with importing():
+    with importing(), _ended_by_interrupts():
         from explorer.cli.app import run_tokens  # noqa: PLC0415 - help must not pay for the parser
         from explorer.cli.secrecy import guard_streams  # noqa: PLC0415 - the same
 
@@ -32,6 +34,16 @@ def main() -> int:
     # All is said and on disk: a late Ctrl-C must not abort the interpreter in the middle of its own shutdown.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return code
+
+
+@contextmanager
+def _ended_by_interrupts() -> Generator[None]:
+    """Let Ctrl-C end the process as its default is, for imports: nothing is at work yet, and a traceback is no help."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def _print(answer: str) -> int:

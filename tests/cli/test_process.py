@@ -36,6 +36,14 @@ def test_closed_standard_streams_are_no_fault(tmp_path: Path, closed: tuple[int,
     assert len(list((tmp_path / "workspace").glob("*/report.md"))) == 1
 
 
+def test_an_interrupt_while_modules_are_imported_is_no_traceback(tmp_path: Path) -> None:
+    """The process ends by the signal, as a shell expects (130), and says nothing."""
+    (tmp_path / "cyclopts.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    variables = environment(tmp_path, {}) | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([str(SCRIPT), "runs"], cwd=tmp_path, env=variables, check=False, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
 def test_a_demo_run_can_be_made_listed_shown_told_and_continued(
     typed: Explorer, here: Explorer, tmp_path: Path
 ) -> None:

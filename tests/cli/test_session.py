@@ -4,11 +4,13 @@ import asyncio
 import json
 import os
 import signal
+import threading
 from dataclasses import asdict, fields
 from pathlib import Path
 
 import pytest
 
+from explorer.cli.launch import drive
 from explorer.cli.screens.output import emit
 from explorer.cli.screens.run_summary import SummaryPrinter
 from explorer.cli.screens.screen import Quiet
@@ -115,6 +117,22 @@ async def test_a_run_that_winds_down_after_an_interrupt_ends_by_itself() -> None
     ending = await Session(screen).drive(work)
     assert ending.result is not None
     assert ending.interrupted is None
+
+
+def test_an_interrupt_after_the_end_does_not_lose_the_result() -> None:
+    """While the event loop is closed, which waits for threads: one may be asking a name server."""
+
+    def interrupt_at_the_end() -> None:
+        while not any("_do_shutdown" in thread.name for thread in threading.enumerate()):
+            threading.Event().wait(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    async def work(_: RunHooks) -> RunResult:
+        asyncio.get_running_loop().run_in_executor(None, interrupt_at_the_end)
+        return result()
+
+    assert drive(work, Session(Quiet()), RunOptions()).result == result()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import io
 import os
 import select
 import shlex
+import signal
 import stat
 import sys
 import threading
@@ -22,7 +23,7 @@ from explorer.cli.notify import Notifier
 from explorer.cli.plan_approval import ask_about, is_at_terminal
 from explorer.cli.report_files import check_target
 from explorer.cli.screens.approval import terminal_approval
-from explorer.cli.screens.output import say
+from explorer.cli.screens.output import INTERRUPTED, say
 from explorer.cli.screens.run_summary import SummaryPrinter
 from explorer.cli.screens.screen import Screen, screen_for, tap_for
 from explorer.cli.session import Session, SessionEnd, Work
@@ -141,7 +142,7 @@ def start_run(question: str, configuration: Configuration, options: RunOptions, 
     session = _session(options, replace(configuration, settings=settings), shown)
     later = replace(options, files=()) if isinstance(options, GivenOptions) else options
     after = _AfterSession(configuration, later, Notifier.of(options.notify, settings), shown is None)
-    return after.finish(_drive(work, session, options))
+    return after.finish(drive(work, session, options))
 
 
 def _since(options: RunOptions, settings: Settings) -> dict[str, str]:
@@ -185,7 +186,7 @@ def continue_run(
 
     configuration = replace(configuration, settings=settings)
     after = _AfterSession(configuration, options, Notifier.of(options.notify, settings), shown is None)
-    return after.finish(_drive(work, session, options))
+    return after.finish(drive(work, session, options))
 
 
 @dataclass(frozen=True)
@@ -258,13 +259,18 @@ def _refuse_second_process(folder: Path) -> None:
         raise RunLockedError(f"process {process} is working on this run", hint="\n  → ".join(ways))
 
 
-def _drive(work: Work, session: Session, options: RunOptions) -> SessionEnd:
+def drive(work: Work, session: Session, options: RunOptions) -> SessionEnd:
+    """Do the work of a run in an event loop of its own, and return how it ended."""
     show_logs(options.verbose)
     resort = LastResort()
     session.last_resort = resort.begin
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(session.drive(work))
+            ending = runner.run(session.drive(work))
+            # All is on disk, and what is left is to be printed: the interpreter's own way would lose it.
+            before = signal.signal(signal.SIGINT, lambda _number, _frame: resort.begin(INTERRUPTED))
+        signal.signal(signal.SIGINT, before)
+        return ending
     finally:
         resort.cancel()
 
@@ -289,6 +295,7 @@ class LastResort:
 
     def begin(self, code: int) -> None:
         """Wait for the process to end by itself; then end it with this exit code."""
+        self.cancel()
         self._timer = threading.Timer(LAST_RESORT_S, os._exit, (code,))
         self._timer.daemon = True
         self._timer.start()
