@@ -15,7 +15,7 @@ from explorer.mcp_client.connection import ServerConnection, connected
 from explorer.mcp_client.listing import digest, effect_of, listing_of
 from explorer.mcp_client.tools import RemoteTool
 from explorer.mcp_client.transports import program
-from explorer.run.mcp_session import used_servers, with_server_tools, without_tools
+from explorer.run.mcp_session import used_servers, with_server_tools, without_server_tools
 from explorer.sandbox.confinement import Launch
 from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.events import McpTool
@@ -134,7 +134,7 @@ def test_roles_get_what_they_name() -> None:
         with_server_tools(role("mcp__raw__*"), server, tools, {})
     with pytest.raises(ConfigError, match="mcp__raw__new cannot be used: it is new"):
         with_server_tools(role("mcp__raw__new"), server, tools, {"mcp__raw__new": "it is new"})
-    assert without_tools(found, "raw").tools == ("read_file",)
+    assert without_server_tools(found, "raw").tools == ("read_file",)
     assert used_servers({"observer": role("read_file")}, {"raw": McpServer(name="raw", command="x")}) == []
 
 

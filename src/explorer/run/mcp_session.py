@@ -56,7 +56,7 @@ async def with_mcp_tools(
     """
     settings = resources.settings
     if settings.is_sample:  # which is all that such a run reads
-        yield replace(resources, roles={name: without_tools(role, "") for name, role in resources.roles.items()})
+        yield replace(resources, roles={name: without_server_tools(role, "") for name, role in resources.roles.items()})
         return
     used = used_servers(resources.roles, settings.mcp, recorded)
     if not resources.lean:
@@ -130,7 +130,7 @@ class McpSession:
             if not server.optional:
                 raise ConfigError(listing, hint=f"see: explorer mcp test {server.name}; {OPTIONAL}")
             self.ways[server.name] = f"left out: {listing}"
-            self.roles = {name: without_tools(role, server.name) for name, role in self.roles.items()}
+            self.roles = {name: without_server_tools(role, server.name) for name, role in self.roles.items()}
             return
         tools = {tool.name: tool for tool in listing.tools.values()}
         self._give(server, tools, listing.problems)
@@ -365,7 +365,7 @@ def roles_given(roles: Mapping[str, Role], server: McpServer, tool: McpTool) -> 
     ]
 
 
-def without_tools(role: Role, server: str) -> Role:
+def without_server_tools(role: Role, server: str) -> Role:
     """Return a role without the tools of a server; of all servers, where none is named."""
     kept = tuple(name for name in role.tools if not server_of(name) or (server and server_of(name) != server))
     return role.model_copy(update={"tools": kept})
