@@ -13,7 +13,7 @@ from explorer.reports.verify.check import check
 from explorer.reports.verify.claims import Verdict
 from explorer.reports.verify.figures import quantities
 from explorer.reports.verify.numerals import chinese_value, values_of, word_value
-from explorer.reports.verify.plain import plain, spaced
+from explorer.reports.verify.plain import PIECE_CHARS, plain, spaced
 from reports.verify.shelf import source
 
 FEW = settings(max_examples=25, deadline=None)
@@ -30,6 +30,32 @@ def _verdict(claim: str, text: str, **facts: str) -> str:
 def test_plain_text_stays_as_it_is(text: str) -> None:
     """What is sought in is the same, however often it is brought to its form."""
     assert spaced(plain(plain(text))) == spaced(plain(plain(plain(text))))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "5\n½ cups",
+        '[a](https://a.example\n"b") c',
+        "<a\nhref=b> c",
+        "3 –\n5",
+        "3\n– 5",
+    ],
+)
+def test_a_long_text_is_cut_nowhere_within_a_form(lines: str) -> None:
+    """A page is brought to plain text in pieces; what goes over the end of a line is in one of them."""
+    long = "words of it " * 4_000 + "and all\n" * 250
+    assert len(long) == PIECE_CHARS
+    assert plain(long + lines) == plain(long) + plain(lines)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"), [("12'34'567", 1_234_567), ("624'89,440", 62_489_440), ("12_34_567", 1_234_567)]
+)
+def test_figures_in_groups_of_two_are_numbers(written: str, value: int) -> None:
+    """As Indian figures are grouped, whatever the sign between them is; nothing that is read ends the check."""
+    assert values_of(written) == (value,)
+    assert _verdict(f"It has {written} members", f"Members: {value}.") == "supported"
 
 
 def test_what_nobody_sees_is_no_part_of_a_quote() -> None:

@@ -247,7 +247,7 @@ def values_of(figures: str, *, is_dotted: bool = False) -> tuple[Fraction, ...]:
     """
     if len(figures) > MAX_DIGITS:
         return (Fraction(0),)
-    bare = re.sub(r"[,'_ ](?=\d{3}(?!\d))|(?<=\d),(?=\d\d,)", "", figures)
+    bare = re.sub(r"[,'_ ](?=\d{3}(?!\d))|(?<=\d),(?=\d\d,)", "", figures).replace("'", "")
     if "e" in bare.lower():
         return (Fraction(bare),)
     if "," in bare:
