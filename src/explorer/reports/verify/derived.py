@@ -168,8 +168,8 @@ def _follows(one: Quantity, first: Fraction, second: Fraction, units: tuple[str,
 def part_of_whole(one: Quantity, beside: Sequence[Quantity], indexed: IndexedSource) -> str:
     """Return how a number is the part of one beside it that the source gives in words; empty when it is not."""
     for whole in beside:
-        for part in indexed.quantities:
-            is_part = part.is_share and max(one.values) == max(whole.values) * max(part.values) / 100
+        for part in indexed.shares:
+            is_part = max(one.values) == max(whole.values) * max(part.values) / 100
             if is_part and one.unit in {"", whole.unit}:
                 return f"worked out from {whole.text} and {part.text}"
     return ""

@@ -96,6 +96,11 @@ class IndexedSource:
         return self._figures.quantities
 
     @cached_property
+    def shares(self) -> tuple[Quantity, ...]:
+        """Parts of a whole in words, in the order of the text."""
+        return tuple(one for one in self.quantities if one.is_share)
+
+    @cached_property
     def in_order(self) -> list[tuple[Fraction, Quantity]]:
         """Numbers by size, for those that a sentence rounds."""
         return sorted(((value, one) for value, ones in self.by_value.items() for one in ones), key=lambda pair: pair[0])

@@ -247,9 +247,9 @@ def values_of(figures: str, *, is_dotted: bool = False) -> tuple[Fraction, ...]:
     """
     if len(figures) > MAX_DIGITS:
         return (Fraction(0),)
+    if figures.isdecimal():  # most are, and a page may have a hundred thousand
+        return (Fraction(int(figures)),)
     bare = re.sub(r"[,'_ ](?=\d{3}(?!\d))|(?<=\d),(?=\d\d,)", "", figures).replace("'", "")
-    if "e" in bare.lower():
-        return (Fraction(bare),)
     if "," in bare:
         return (Fraction(bare.replace(".", "").replace(",", ".")),)
     if bare.count(".") > 1:
