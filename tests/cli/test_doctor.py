@@ -44,6 +44,21 @@ def test_a_workspace_that_is_read_only_is_a_finding(here: Explorer, tmp_path: Pa
 
 
 @pytest.mark.slow
+def test_a_run_on_a_disk_that_is_read_only_can_be_read(here: Explorer, tmp_path: Path) -> None:
+    """What looks at it works; what would continue it names the folder, and the command that says more."""
+    with small_disk(tmp_path / "disk", 8_000_000) as disk:
+        assert here("demo", "--no-shell", "--workspace", str(disk)).returncode == 0
+        write_protect(disk)
+        for command in ("show", "report", "verify"):
+            done = here(command, "--workspace", str(disk))
+            assert (done.returncode, "explorer: " in done.stderr) == (0, False), done.stderr
+        for words in (("resume", "latest", "And?"), ("fork", "latest", "And?")):
+            done = here(*words, "--workspace", str(disk))
+            assert done.returncode == 1
+            assert "Read-only file system\n  → see what is wrong with it: explorer doctor" in done.stderr
+
+
+@pytest.mark.slow
 def test_an_address_the_user_chose_must_answer(here: Explorer) -> None:
     """A service that is down fails the check; the line names the variable."""
     done = here("doctor", EXPLORER_HN_API_URL="http://127.0.0.1:9/v0", ANTHROPIC_API_KEY="sk-secret-1")

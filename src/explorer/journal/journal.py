@@ -60,6 +60,8 @@ Observe = Callable[[JournalRecord], None]
 OnCheckpoint = Callable[[str], None]
 LINGER_S = 0.1
 """Seconds after which a record is on disk that no caller waits for, if no later sync was."""
+SEE_DISK = "see what is wrong with it: explorer doctor"
+"""What to do about a folder that cannot be written."""
 CHECKPOINTS = ("before_append", "before_write", "mid_write", "before_sync", "after_sync", "after_append")
 
 
@@ -186,7 +188,7 @@ class Journal:
                 hint=f"wait for it to end, or have it write up and stop: explorer stop {self._folder.parent.name}",
             ) from error
         except OSError as error:
-            raise StorageError(f"cannot write {self._folder}: {error.strerror}") from error
+            raise StorageError(f"cannot write {self._folder}: {error.strerror}", hint=SEE_DISK) from error
 
     def _load(self) -> None:
         path = self._folder / "journal.jsonl"
@@ -211,7 +213,7 @@ class Journal:
                 self.records = (*found.records, record)
             _sync_folder(self._folder)
         except OSError as error:
-            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+            raise StorageError(f"cannot write {path}: {error.strerror}", hint=SEE_DISK) from error
 
     def take_records(self) -> tuple[JournalRecord, ...]:
         """Return the records at opening, and drop them."""

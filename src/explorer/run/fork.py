@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from explorer.journal.codec import JournalRecord, encode_all, encode_marked, examine, is_own
-from explorer.journal.journal import Journal, Protection
+from explorer.journal.journal import SEE_DISK, Journal, Protection
 from explorer.journal.listing import new_run_id, read_records
 from explorer.journal.run_state import RunState
 from explorer.sandbox.jobs import OUTPUTS
@@ -64,7 +64,7 @@ async def fork(
         lines = encode_marked(kept, key) if is_own(folder, key) else encode_all(kept)
         write_private(journal_path(target), lines)
     except OSError as error:
-        raise StorageError(f"cannot write {target}: {error.strerror}") from error
+        raise StorageError(f"cannot write {target}: {error.strerror}", hint=SEE_DISK) from error
     lost = _bring_files(folder, target, kept, run_state)
     if at == len(records):
         _bring_report(Workspace(folder), Workspace(target))
