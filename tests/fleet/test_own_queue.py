@@ -66,5 +66,8 @@ def test_a_mark_is_for_one_file(tmp_path: Path) -> None:
 
 def test_without_a_key_no_queue_is_used(tmp_path: Path) -> None:
     """Where nothing can prove whose a queue is, the user has to name one."""
-    with pytest.raises(ConfigError, match="no folder for the user's key"):
+    with pytest.raises(ConfigError, match="no folder for the user's key") as refused:
         own_queue(tmp_path / "queue.sqlite", NO_KEY)
+    assert refused.value.hint.startswith(
+        "set HOME, or XDG_STATE_HOME, to a folder of yours for the key; if it is yours"
+    )

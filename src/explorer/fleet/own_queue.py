@@ -29,7 +29,8 @@ def own_queue(file: Path, key: UserKey) -> Path:
     """
     hint = f"if it is yours, name it yourself: export EXPLORER_FLEET_DATABASE={shlex.quote(f'sqlite:///{file}')}"
     if not key.is_there:
-        raise ConfigError(f"nothing proves whose queue {file} is: there is no key ({key.problem})", hint=hint)
+        words = f"nothing proves whose queue {file} is: there is no key ({key.problem})"
+        raise ConfigError(words, hint=f"set HOME, or XDG_STATE_HOME, to a folder of yours for the key; {hint}")
     try:
         if not file.parent.exists():
             make_private_folder(file.parent)
