@@ -1,7 +1,10 @@
 """Orders that a page sends, and pages whose server, run or clock is not as it was."""
 
+import re
 import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -160,6 +163,56 @@ def test_many_hidden_pages_leave_the_server_reachable(offline_site: SiteProcess,
     assert pages[0].locator("#part-head").get_attribute("data-seq") == before
     pages[0].evaluate("document.show(true)")
     expect(pages[0].locator("#part-head")).to_have_attribute("data-seq", seen)
+
+
+def test_a_page_says_that_a_part_does_not_come(offline_site: SiteProcess, visitor: Visitor) -> None:
+    """A fold, a card and a past moment that the server does not send, or refuses, are not empty without a word."""
+    visitor.expected += [GONE, "status of 404"]
+    page = visitor.open(offline_site)
+    run = ask(page, "What did the ropes cost?")
+    expect(status(page)).to_have_text("complete")
+    report = visitor.open(offline_site, f"/runs/{run}/report")
+    past = visitor.open(offline_site, f"/runs/{run}/timeline")
+    page.close()
+    offline_site.kill()
+    for one in (report, past):
+        expect(one.locator("#trouble")).to_be_hidden()
+    citation = report.locator("article a[href*='/citations/']").first
+    citation.click()
+    past.locator("#at").fill("3")
+    fold = agent(past, "orchestrator").locator("summary").first
+    for one in (report, past):
+        expect(one.locator("#trouble")).to_contain_text("The server does not answer")
+    past.evaluate("document.querySelector('#trouble').hidden = true")
+    fold.click()
+    expect(past.locator("#trouble")).to_be_visible()
+    expect(report).to_have_url(re.compile(r"/report$"))
+    offline_site.begin()
+    citation.click()
+    expect(report.locator("#card")).to_contain_text("ropes")
+    fold.click()
+    fold.click()
+    expect(agent(past, "orchestrator").locator(".entries")).to_contain_text("task")
+    for one in (report, past):
+        expect(one.locator("#trouble")).to_be_hidden()
+    (offline_site.runs[0] / "report.md").unlink()
+    citation.click()
+    expect(report.locator("#trouble")).to_contain_text("has no report yet")
+
+
+def test_a_page_says_that_its_server_asks_for_a_token(
+    begin_site: Callable[[SiteProcess], SiteProcess], visitor: Visitor, tmp_path: Path
+) -> None:
+    """A server that was started again with another token does answer, and the page does not say otherwise."""
+    visitor.expected += [GONE, "status of 401|htmx:sse:error"]
+    site = begin_site(SiteProcess(tmp_path, token="the-first-token-of-this-server"))
+    page = visitor.open(site, site.printed)
+    expect(page.get_by_label("Question", exact=True)).to_be_visible()
+    site.kill()
+    expect(page.locator("#trouble")).to_contain_text("does not answer")
+    site.token = "the-second-token-of-this-server"
+    site.begin()
+    expect(page.locator("#trouble")).to_contain_text("asks for its token")
 
 
 def test_a_page_says_that_its_run_was_removed(offline_site: SiteProcess, visitor: Visitor) -> None:

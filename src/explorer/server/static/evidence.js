@@ -29,7 +29,7 @@
       card.tabIndex = -1;
       card.focus({ preventScroll: true });
       card.returnTo = link;
-    } else location.href = link.href;
+    }
   });
 
   // What an address of this page names may be in a fold, which opens then.

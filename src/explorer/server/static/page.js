@@ -5,13 +5,31 @@
   const one = (selector, root = document) => root.querySelector(selector);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
+  // Returns the HTML at an address of the server; nothing where it does not come, and then the page says why.
+  let isMissing = false;
+  const ask = async (address) => {
+    let words = "The server does not answer. Try it again when the server is back.";
+    try {
+      const answer = await fetch(address, { headers: { Accept: "text/html" } });
+      if (answer.ok) {
+        const html = await answer.text();
+        if (isMissing && !isCutOff) tell("");
+        isMissing = false;
+        return html;
+      }
+      words = await reasonOf(answer);
+    } catch { /* As when the answer ends in the middle. */ }
+    isMissing = true;
+    tell(words);
+    return "";
+  };
   const load = async (place, address) => {
-    const answer = await fetch(address, { headers: { Accept: "text/html" } });
-    if (answer.ok) place.innerHTML = await answer.text();
-    return answer.ok;
+    const html = await ask(address);
+    if (html) place.innerHTML = html;
+    return Boolean(html);
   };
   // For the scripts of single pages.
-  globalThis.explorer = { load };
+  globalThis.explorer = { ask, load };
 
   document.addEventListener("toggle", async (event) => {
     const place = event.target.open && one("[data-load]", event.target);
@@ -185,7 +203,7 @@
         const answer = await fetch(address);
         isCatchingUp = answer.status === 200;
         if (answer.ok && isCutOff) { isCutOff = false; tell(""); }
-        if (answer.status === 404) cutOff(IS_GONE);
+        if (!answer.ok) cutOff(lost(answer.status));
       } catch { cutOff(IS_AWAY); }
       await keepLive();
     }
@@ -206,7 +224,9 @@
   };
   const IS_AWAY = "The server does not answer. What you see is from before; this page continues by itself when the server is back.";
   const IS_GONE = "What this page shows is not there any more: it was removed.";
-  document.addEventListener("htmx:sse:error", (event) => { cutOff(event.detail.status === 404 ? IS_GONE : IS_AWAY); });
+  const IS_CLOSED = "The server asks for its token. Reload this page, and give it.";
+  const lost = (status) => ({ 401: IS_CLOSED, 404: IS_GONE })[status] ?? IS_AWAY;
+  document.addEventListener("htmx:sse:error", (event) => { cutOff(lost(event.detail.status)); });
   // A first connection that fails is not tried again by htmx.
   document.addEventListener("htmx:error", (event) => {
     if (event.target !== live) return;

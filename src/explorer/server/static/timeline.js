@@ -15,9 +15,9 @@
       for (let at = 0; at !== wanted; ) {
         at = wanted;
         const address = `${location.pathname}?at=${at}`;
-        const answer = await fetch(address, { headers: { Accept: "text/html" } });
-        if (!answer.ok) return;
-        const found = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("#then");
+        const html = await explorer.ask(address);
+        if (!html) return pause();
+        const found = new DOMParser().parseFromString(html, "text/html").querySelector("#then");
         if (found) { frame.replaceChildren(...found.childNodes); history.replaceState(null, "", address); }
       }
     } finally { isLoading = false; }
