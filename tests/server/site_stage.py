@@ -17,7 +17,7 @@ from explorer.run.served import ServedRuns, ServerPlan
 from explorer.schema.messages import LLMClient, Request, Turn
 from explorer.schema.settings import Settings
 from explorer.server.app import build_site
-from explorer.server.fleet_status import AskFleet, CopyOf, DecideElsewhere
+from explorer.server.fleet_status import AskFleet, CopyOf, DecideElsewhere, Queued
 from explorer.server.listening import PageServer, open_socket
 from explorer.server.security import ServerAccess
 from explorer.testing import says
@@ -166,6 +166,7 @@ async def browsing(  # noqa: PLR0913, PLR0917 - what a server is made of
     elsewhere: CopyOf | None = None,
     approval_wait_s: float = 0.0,
     decide_elsewhere: DecideElsewhere | None = None,
+    queued: Queued = lambda _run: "",
     **settings: Any,
 ) -> AsyncGenerator[Browser]:
     """A browser at a server of this folder's runs."""
@@ -178,7 +179,7 @@ async def browsing(  # noqa: PLR0913, PLR0917 - what a server is made of
         approval_wait_s=approval_wait_s,
     )
     runs = ServedRuns(plan)
-    site = build_site(runs, access or ServerAccess(), fleet, elsewhere, decide_elsewhere)
+    site = build_site(runs, access or ServerAccess(), fleet, elsewhere, decide_elsewhere, queued)
     with closing(open_socket("127.0.0.1", 0)) as listening:
         server = PageServer(listening, site, site.state.site.feeds.close)
         address = server.address("127.0.0.1")

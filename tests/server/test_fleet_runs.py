@@ -25,7 +25,7 @@ from fleet.test_plan_decisions import propose, state_of
 from fleet.test_queue import queue, tables
 from fleet.test_run_copy import settings_of, started, until
 from fleet.test_store import KEY, machine
-from server.site_stage import browsing, offline_settings
+from server.site_stage import browsing, offline_settings, plain
 from server.test_api import ended, order, read
 
 _ = (queue, tables)
@@ -60,6 +60,23 @@ async def test_a_run_of_another_machine_is_followed_steered_and_forked(
             forked = await order(browser, f"{RUNS}/{run_id}/fork", 201, at=2)
             assert (tmp_path / "workspace" / forked["run_id"]).is_dir()
             await read(browser, f"{RUNS}/20260101-000000-nothing", 404)
+    copies.close()
+
+
+async def test_the_queue_says_of_an_unfinished_run_that_it_failed(queue: FleetQueue, tmp_path: Path) -> None:
+    """The journal does not know; the run's page says why, and what puts it into the queue again."""
+    agree_on_store(queue.database, "database", KEY)
+    run_id, _new = queue.submit(NewRun("What is new?", {}))
+    copies = OpenCopies(settings_of(queue, tmp_path))
+    with machine(queue, tmp_path, "one", run_id) as one:
+        await one.journal.append(started(run_id))
+        async with browsing(tmp_path, elsewhere=copies.of, queued=copies.queued) as browser:
+            assert copies.queued(run_id) == ""
+            one.leases.settle(one.taken, Ending(QueueState.FAILED, reason="no connection to the model"))
+            page = plain(await browser.until(run_id, "unfinished"))
+    said = f"failed (no connection to the model) → try it again: explorer queue retry {run_id}"
+    assert f"The fleet's queue has it as {said}" in page
+    assert "resume it, and it continues" not in page
     copies.close()
 
 

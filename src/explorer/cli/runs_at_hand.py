@@ -155,6 +155,14 @@ class OpenCopies:
                 self._copies[found.run_id] = _new_copy(self._settings, self._database, found.run_id)
             return self._copies[found.run_id].open()
 
+    def queued(self, run_id: str) -> str:
+        """Return what the fleet's queue knows of a run, and the next command; empty where neither is needed."""
+        with self._lock, suppress(StorageError, ConfigError):
+            self._database = self._database or self._stack.enter_context(fleet_database(self._settings))
+            found = _of_queue(self._database, run_id)
+            return f"{found.words} → {found.next_step}" if found is not None and found.next_step else ""
+        return ""
+
     def _make_room(self) -> None:
         while len(self._copies) >= MAX_OPEN:
             self._copies.pop(next(iter(self._copies))).close()
@@ -171,12 +179,13 @@ class OpenCopies:
 def in_queue(settings: Settings, folder: Path) -> "RunElsewhere | None":
     """Return what the fleet's queue knows of the run in a folder; None where it has none, or does not answer."""
     with suppress(StorageError, ConfigError), fleet_database(settings) as database:
-        if database is not None:
-            from explorer.fleet.run_copy import find_in_fleet  # noqa: PLC0415 - its packages are an extra
-
-            found = find_in_fleet(database, folder.name)
-            return found if found is not None and found.run_id == folder.name else None
+        return _of_queue(database, folder.name)
     return None
+
+
+def _of_queue(database: "FleetDatabase | None", run_id: str) -> "RunElsewhere | None":
+    found = None if database is None else _named(database, run_id)
+    return found if found is not None and found.run_id == run_id else None
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from explorer.schema.errors import (
     ToolError,
 )
 from explorer.schema.version import __version__
-from explorer.server.fleet_status import AskFleet, CopyOf, DecideElsewhere
+from explorer.server.fleet_status import AskFleet, CopyOf, DecideElsewhere, Queued
 from explorer.server.pages import JSON_PAGES, PAGES
 from explorer.server.security import API, RequestGuard, ServerAccess
 from explorer.server.site import WebSite
@@ -61,15 +61,16 @@ class SiteApp(FastAPI):
         return document
 
 
-def build_site(
+def build_site(  # noqa: PLR0913, PLR0917 - what a fleet is asked
     runs: ServedRuns,
     access: ServerAccess,
     fleet: AskFleet | None = None,
     elsewhere: CopyOf | None = None,
     decide_elsewhere: DecideElsewhere | None = None,
+    queued: Queued = lambda _run: "",
 ) -> FastAPI:
     """Return the application over the runs of a workspace, and over their fleet, if there is one."""
-    site = WebSite(runs, fleet, elsewhere, decide_elsewhere)
+    site = WebSite(runs, fleet, elsewhere, decide_elsewhere, queued)
 
     @asynccontextmanager
     async def opened(_app: FastAPI) -> AsyncGenerator[None]:

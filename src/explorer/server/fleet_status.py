@@ -86,5 +86,7 @@ class FleetStatus:
 AskFleet = Callable[[], FleetStatus]
 CopyOf = Callable[[str], Path | None]
 """Returns the folder of a copy of a run of the fleet, kept current; None where the fleet has none of that name."""
+Queued = Callable[[str], str]
+"""Returns what the fleet's queue knows of a run, by its id, and the next command; empty where neither is needed."""
 DecideElsewhere = Callable[[str, PlanDecision], str]
 """Hands a decision about a plan to the fleet; returns the run's id, empty where no plan of such a run waits."""

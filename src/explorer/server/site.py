@@ -19,7 +19,7 @@ from explorer.schema.errors import ConfigError, NotFoundError, StorageError, Too
 from explorer.schema.limits import DEFAULT_COST_USD
 from explorer.schema.version import __version__
 from explorer.server.feeds import RunFeed, RunFeeds
-from explorer.server.fleet_status import AskFleet, CopyOf, DecideElsewhere, FleetStatus
+from explorer.server.fleet_status import AskFleet, CopyOf, DecideElsewhere, FleetStatus, Queued
 from explorer.server.live import KeptLists
 from explorer.server.lookups import Lookups
 from explorer.server.overviews import Overviews, SearchedTexts
@@ -61,6 +61,8 @@ class WebSite:
     """Returns a copy of a run that the fleet's database has; None: there is no fleet."""
     decide_elsewhere: DecideElsewhere | None = None
     """Hands decisions about plans to the fleet; None: there is no fleet."""
+    queued: Queued = lambda _run: ""
+    """Returns what the fleet's queue knows of a run."""
     fleet_trouble: str = ""
     """Why the fleet's database did not answer when a run was last looked for; empty: it did."""
     feeds: RunFeeds = field(init=False)

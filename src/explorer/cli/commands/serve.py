@@ -175,7 +175,7 @@ async def _serve(to_come: RunsToCome, options: ServeOptions, question: str) -> i
     fleet, copies = fleet_of(plan.settings), OpenCopies(plan.settings)
     is_fleet = fleet is not None
     decide = partial(decide_in_fleet, plan.settings) if is_fleet else None
-    site = build_site(runs, access, fleet, copies.of if is_fleet else None, decide)
+    site = build_site(runs, access, fleet, copies.of if is_fleet else None, decide, copies.queued)
     server = PageServer(listening, site, site.state.site.feeds.close)
     ended = ServerEnding(server.end)
     with ended.by_signals():

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from markupsafe import Markup
 
-from explorer.journal.listing import DAMAGED, is_run
+from explorer.journal.listing import DAMAGED, UNFINISHED, is_run
 from explorer.observe.formatting import one_line
 from explorer.run.fork import rebuilt_files
 from explorer.run.report_document import document_of
@@ -21,7 +22,7 @@ from explorer.server.live import KEEP_ALIVE_S, event, event_stream, looked, repl
 from explorer.server.markdown import markdown_html, report_html
 from explorer.server.site import OfSite, WebSite
 from explorer.server.turns import turns_of
-from explorer.server.views import ENDED, asked_of, head_of, head_then, idle_row, level_of, row_of, tree_of
+from explorer.server.views import ENDED, RunHead, asked_of, head_of, head_then, idle_row, level_of, row_of, tree_of
 from explorer.text.rendering import without_marks
 from explorer.workspace.access import REPORT
 from explorer.workspace.workspace import report_text
@@ -56,7 +57,7 @@ def values_now(site: WebSite, feed: RunFeed) -> dict[str, Any]:
         _values(feed, feed.run)
         | shown_report(feed)
         | {
-            "head": head_of(feed),
+            "head": shown_head(site, feed),
             "is_own": site.runs.owns(feed.folder.name),
             "damage": feed.damage,
             "problem": problem_of(site, feed),
@@ -101,6 +102,13 @@ def _values(feed: RunFeed, run: SeenRun) -> dict[str, Any]:
         "files": files[:-MAX_FILES:-1],
         "files_left_out": max(0, len(files) - MAX_FILES),
     }
+
+
+def shown_head(site: WebSite, feed: RunFeed) -> RunHead:
+    """Return the head of a run's page as it is now, with what the fleet's queue says where no process works on it."""
+    head = head_of(feed)
+    queued = one_line(site.queued(feed.folder.name)) if feed.status == UNFINISHED else ""
+    return replace(head, advice=f"The fleet's queue has it as {queued}") if queued else head
 
 
 def problem_of(site: WebSite, feed: RunFeed) -> str:
@@ -192,7 +200,7 @@ def _written(site: WebSite, feed: RunFeed, part: str) -> str:
 
 
 def _head(site: WebSite, feed: RunFeed) -> str:
-    values = {"head": head_of(feed), "run_id": feed.folder.name, "is_own": site.runs.owns(feed.folder.name)}
+    values = {"head": shown_head(site, feed), "run_id": feed.folder.name, "is_own": site.runs.owns(feed.folder.name)}
     values |= {"at_work": site.at_work, "problem": problem_of(site, feed)}
     return site.part("parts/head.html", values | {"at": None, "damage": feed.damage})
 
