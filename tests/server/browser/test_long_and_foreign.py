@@ -66,8 +66,12 @@ def test_a_text_from_right_to_left_is_set_so(site: SiteProcess, visitor: Visitor
         expect(article).to_have_css("direction", "rtl")
         assert overflow_px(opened) <= 0
     expect(visitor.open(site, f"/runs/{ARABIC}").locator("#question-title")).to_have_css("direction", "rtl")
-    line = opened.locator("article p", has_text="English").evaluate(
+    gaps = (
         "one => { const range = document.createRange(); range.selectNodeContents(one);"
-        " return range.getBoundingClientRect().left - one.getBoundingClientRect().left }"
+        " const text = range.getBoundingClientRect(), box = one.getBoundingClientRect();"
+        " return [text.left - box.left, box.right - text.right] }"
     )
-    assert line < 1
+    assert opened.locator("article p", has_text="English").evaluate(gaps)[0] < 1
+    opened.goto(f"/runs/{ARABIC}/claims")
+    left, right = opened.locator("blockquote", has_text="أنتجت").evaluate(gaps)
+    assert right < 1 < left
