@@ -58,6 +58,10 @@ async def test_a_run_that_ended_without_a_report_says_so(tmp_path: Path) -> None
         assert "not written yet" not in page
         for path in ("report", "claims", "citations/1"):
             assert f'href="/runs/{run}"' in await browser.page(f"/runs/{run}/{path}", 404)
+        for path in ("report", "claims"):
+            page = await browser.page(f"/runs/{run}/{path}", 404)
+            assert "The run ended without one." in page
+            assert f'href="/runs/{run}/{path}" aria-current="page"' in page
         assert "Back to the run" not in await browser.page("/runs/nothing", 404)
         assert "Back to the run" not in await browser.page("/runs/nothing/report", 404)
 

@@ -14,8 +14,10 @@ from markupsafe import Markup
 from explorer.reports.formats.cards import VERDICT_WORDS, card_html, claim_html
 from explorer.reports.formats.writers import format_of
 from explorer.schema.errors import ExplorerError, NotFoundError
+from explorer.server.feeds import RunFeed
 from explorer.server.lookups import AT_ONCE, Citing, CitingPart, ReportLookup, source_page
 from explorer.server.markdown import cleaned_card, report_html
+from explorer.server.pages.run import why_no_report
 from explorer.server.site import OfSite, WebSite
 from explorer.server.views import head_of
 from explorer.text.sanitize import Redactor
@@ -53,7 +55,10 @@ router = APIRouter(include_in_schema=False)
 async def show_report(run_id: str, site: OfSite) -> HTMLResponse:
     """Show the report; a click on a citation opens its card next to it."""
     feed = await site.feed(run_id)
-    found = await site.lookups.of(feed.folder)
+    try:
+        found = await site.lookups.of(feed.folder)
+    except NotFoundError:
+        return _no_report(site, feed, "Report and evidence")
     return site.page(
         "report.html",
         **await _verdicts(found, feed.folder.name),
@@ -63,6 +68,12 @@ async def show_report(run_id: str, site: OfSite) -> HTMLResponse:
         language=found.document.language,
         formats=list(KINDS),
     )
+
+
+def _no_report(site: WebSite, feed: RunFeed, tab: str) -> HTMLResponse:
+    """Say why there is no report, between the other pages of the run."""
+    values = {"run_id": feed.folder.name, "head": head_of(feed), "why": why_no_report(feed), "tab": tab}
+    return site.page("no_report.html", code=404, **values)
 
 
 async def _verdicts(found: ReportLookup, run_id: str, verdict: str | None = None) -> dict[str, Any]:
@@ -107,7 +118,10 @@ async def show_claims(
 ) -> HTMLResponse:
     """Show every checked sentence: all, or those with a verdict; of many, a part, and folds for the others."""
     feed = await site.feed(run_id)
-    found = await site.lookups.of(feed.folder)
+    try:
+        found = await site.lookups.of(feed.folder)
+    except NotFoundError:
+        return _no_report(site, feed, "Claims")
     about: dict[str, Any] = {"run_id": feed.folder.name} if part else await _verdicts(found, feed.folder.name, verdict)
     numbers = found.numbers(verdict)
     first = (start - 1) // AT_ONCE * AT_ONCE
