@@ -196,6 +196,23 @@ def test_one_worker_takes_a_run_and_its_word_counts(queue: FleetQueue) -> None:
     assert not queue.has_work
 
 
+def test_a_worker_that_slept_is_a_worker_again(queue: FleetQueue) -> None:
+    """After a time for which it is taken off the list; what it takes then stays its own."""
+    run_id, _ = queue.submit(NewRun("What is new?", {}))
+    first, second = worker(queue, "first"), worker(queue, "second")
+    with queue.database.transaction() as connection:
+        connection.execute(sa.update(WORKERS).values(seen_at=WORKERS.c.seen_at - 100 * LEASE_S))
+    second.take_from_dead()
+    assert queue.workers() == []
+    first.renew()
+    assert [(row.worker, row.is_alive) for row in queue.workers()] == [("first", True)]
+    assert first.take(run_id) is not None
+    assert second.take_from_dead() == []
+    first.leave()
+    first.renew()
+    assert queue.workers() == []
+
+
 def test_the_runs_of_a_dead_worker_go_to_another_one(queue: FleetQueue) -> None:
     """They wait again under a new number in the queue; the dead one can neither write nor record an end."""
     run_id, _ = queue.submit(NewRun("What is new?", {}))

@@ -65,6 +65,8 @@ class Leases:
     lease_s: float
     heard_at: float = field(default_factory=time.monotonic)
     """When the database last confirmed that this worker is alive, by this machine's clock, before it was asked."""
+    _entry: dict[str, str | int | float] = field(default_factory=dict[str, str | int | float])
+    """What the list of workers says of it; empty before it entered, and when it has left."""
 
     @property
     def database(self) -> FleetDatabase:
@@ -74,14 +76,19 @@ class Leases:
     def enter(self, host: str, process: int, concurrency: int) -> None:
         """Add the worker to the fleet."""
         self.queue.prepare()
-        now = self.database.now
         row = {"worker": self.worker, "host": host, "process": process, "concurrency": concurrency}
+        self._entry = {**row, "lease_s": self.lease_s}
         with self.database.transaction() as connection:
-            connection.execute(sa.insert(WORKERS).values(**row, lease_s=self.lease_s, started_at=now, seen_at=now))
+            self._list(connection)
         self.heard_at = time.monotonic()
+
+    def _list(self, connection: sa.Connection) -> None:
+        now = self.database.now
+        connection.execute(sa.insert(WORKERS).values(**self._entry, started_at=now, seen_at=now))
 
     def leave(self) -> None:
         """Take the worker out of the fleet."""
+        self._entry = {}
         with self.database.transaction() as connection:
             connection.execute(sa.delete(WORKERS).where(WORKERS.c.worker == self.worker))
 
@@ -91,9 +98,10 @@ class Leases:
         mine = sa.select(RUNS.c.run_id, RUNS.c.epoch, RUNS.c.wanted)
         mine = mine.where(RUNS.c.worker == self.worker, RUNS.c.state == QueueState.RUNNING)
         with self.database.transaction() as connection:
-            connection.execute(
-                sa.update(WORKERS).where(WORKERS.c.worker == self.worker).values(seen_at=self.database.now)
-            )
+            seen = sa.update(WORKERS).where(WORKERS.c.worker == self.worker).values(seen_at=self.database.now)
+            if not connection.execute(seen).rowcount and self._entry:
+                # It was taken off the list, such as when its machine had slept: else its runs would be taken for ever.
+                self._list(connection)
             found = {row.run_id: (row.epoch, Wanted(row.wanted)) for row in connection.execute(mine)}
         self.heard_at = asked_at
         return found
