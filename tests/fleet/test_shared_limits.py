@@ -199,6 +199,22 @@ def test_requests_are_sent_no_faster_than_a_keys_rate_also_when_late(database: F
         assert sum(at + late_s <= one < at + late_s + 1.0 for one in sent) <= 5
 
 
+def test_a_clock_that_was_ahead_keeps_no_key_closed(database: FleetDatabase) -> None:
+    """Once it is right again, a key is open, and can be closed; its next slot comes after no more than real ones."""
+    right, ledger = database.now, Ledger(database, "one")
+    SharedLimitBook(database).put_rate(KEY, 60, 60.0)
+    database.now = right + 4 * 365 * 86_400
+    ledger.exchange(ShareExchange(slots=[SlotsAsked(KEY, 3)], closings=[Closing(KEY, 30.0, "slow down")]))
+    assert 25 < ledger.exchange(ShareExchange()).keys[KEY].closed_s <= 30
+    database.now = right
+    assert ledger.exchange(ShareExchange()).keys[KEY].closed_s == 0
+    assert SharedLimitBook(database).rates()[0].closed_s == 0
+    assert ledger.exchange(ShareExchange(slots=[SlotsAsked(KEY, 2)])).slots[KEY].first_s == 0
+    assert 1.9 < ledger.exchange(ShareExchange(slots=[SlotsAsked(KEY, 1)])).slots[KEY].first_s < 2.1
+    ledger.exchange(ShareExchange(closings=[Closing(KEY, 20.0, "slow down again")]))
+    assert ledger.exchange(ShareExchange()).keys[KEY].closed_why == "slow down again"
+
+
 def test_a_throttled_key_is_closed_for_all_workers(database: FleetDatabase) -> None:
     """Until the time that the provider asked for, and for an hour at most; other keys are open."""
     one, two = Ledger(database, "one"), Ledger(database, "two")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from explorer.fleet.database import HELD, LIMITS, RATES, SHARES, SPENDING, FleetDatabase
+from explorer.fleet.rates import closed_for
 from explorer.schema.errors import ConfigError
 
 NANO = 1_000_000_000
@@ -212,7 +213,7 @@ class SharedLimitBook:
             now = self.database.time(connection)
             rows = connection.execute(sa.select(RATES).order_by(RATES.c.key_id)).all()
         found = [
-            KeyRate(row.key_id, row.requests, row.period_s, max(0.0, row.closed_until - now), row.closed_why)
+            KeyRate(row.key_id, row.requests, row.period_s, closed_for(row.closed_until, now), row.closed_why)
             for row in rows
         ]
         return [one for one in found if one.requests or one.closed_s]

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from explorer.fleet.database import HELD, LIMITS, RATES, RUNS, SHARES, SPENDING, TENANTS, FleetDatabase
 from explorer.fleet.leases import Leases, TakenRun
 from explorer.fleet.limits import Scope, window_of
+from explorer.fleet.rates import is_closed
 from explorer.fleet.runs import PAUSED, QueueState
 
 
@@ -62,7 +63,7 @@ def held_back(connection: sa.Connection, now: float, keys: Mapping[str, Collecti
     reached = sa.select(SPENDING).join(LIMITS, sa.and_(*same)).where(SPENDING.c.refused > 0, left < SPENDING.c.refused)
     rows = [row for row in connection.execute(reached) if row.window == window_of(row.period, now)]
     subjects = {scope: {row.subject for row in rows if row.scope == scope} for scope in Scope}
-    closed = set(connection.scalars(sa.select(RATES.c.key_id).where(RATES.c.closed_until > now)))
+    closed = set(connection.scalars(sa.select(RATES.c.key_id).where(is_closed(now))))
     without = subjects[Scope.KEY] | closed
     models = {models for models, used in keys.items() if without.intersection(used)}
     return HeldBack(bool(subjects[Scope.FLEET]), subjects[Scope.TENANT], models)

@@ -18,6 +18,10 @@ from explorer.llm.models import ModelSetup
 
 MAX_CLOSED_S = 3600.0
 """The longest time for which one answer of a provider holds all workers back."""
+FURTHEST_S = 2 * MAX_CLOSED_S
+"""A key that is closed for longer was closed by a clock that was ahead and is right now."""
+MOST_SLOTS = 10_000
+"""Slots that are further in the future than so many were given out by such a clock."""
 LATE_S = 0.25
 """The longest time after its slot at which a request may still be sent,"""
 LATE_SHARE = 0.1
@@ -91,7 +95,9 @@ def grant_slots(connection: sa.Connection, asked: Sequence[SlotsAsked], now: flo
     chosen = sa.select(RATES).where(RATES.c.key_id.in_(sorted(counts)), RATES.c.requests.is_not(None))
     granted: dict[str, SlotsGranted] = {}
     for row in connection.execute(chosen).all():
-        first, every_s = max(now, row.next_at, row.closed_until), interval_s(row.requests, row.period_s)
+        every_s = interval_s(row.requests, row.period_s)
+        next_at = row.next_at if row.next_at - now <= MOST_SLOTS * every_s else now
+        first = max(now + closed_for(row.closed_until, now), next_at)
         granted[row.key_id] = SlotsGranted(first - now, every_s, counts[row.key_id])
         taken = sa.update(RATES).where(RATES.c.key_id == row.key_id)
         connection.execute(taken.values(next_at=first + counts[row.key_id] * every_s))
@@ -102,16 +108,27 @@ def close(connection: sa.Connection, closings: Iterable[Closing], now: float) ->
     """Let no request with a key be sent for as long as its provider asked."""
     for one in closings:
         until = now + min(one.wait_s, MAX_CLOSED_S)
-        longer = sa.update(RATES).where(RATES.c.key_id == one.key_id, RATES.c.closed_until < until)
+        is_shorter = ~RATES.c.closed_until.between(until, now + FURTHEST_S)
+        longer = sa.update(RATES).where(RATES.c.key_id == one.key_id, is_shorter)
         connection.execute(longer.values(closed_until=until, closed_why=one.why))
+
+
+def closed_for(until: float, now: float) -> float:
+    """Return the seconds for which a key is still closed; 0: it is open."""
+    return until - now if 0 < until - now <= FURTHEST_S else 0.0
+
+
+def is_closed(now: float | sa.ColumnElement[float]) -> sa.ColumnElement[bool]:
+    """Return the condition that a key is closed."""
+    return (RATES.c.closed_until > now) & (RATES.c.closed_until <= now + FURTHEST_S)
 
 
 def key_states(connection: sa.Connection, now: float) -> dict[str, KeyState]:
     """Return the keys that have a rate or are closed."""
-    chosen = sa.select(RATES).where(RATES.c.requests.is_not(None) | (RATES.c.closed_until > now))
+    chosen = sa.select(RATES).where(RATES.c.requests.is_not(None) | is_closed(now))
     return {
         row.key_id: KeyState(
-            max(0.0, row.closed_until - now),
+            closed_for(row.closed_until, now),
             row.closed_why,
             row.requests is not None,
             late_s(row.period_s or 0.0),
