@@ -12,7 +12,6 @@ from explorer.agents.budget import Budget
 from explorer.agents.roles import CALL_AGENT
 from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import RunState, caller_of
-from explorer.schema.events import ORCHESTRATOR
 from explorer.text.rendering import NOTHING, ModelText, code, inline, own, render
 
 HEADING = own("Context, stated by the engine:")
@@ -63,7 +62,7 @@ class ContextWriter:
 
     def of_helper(self, steps: int, call: str) -> ModelText:
         """Return the context of a new helper that the engine's call of that key starts."""
-        lead = self.run_state.agents.get(ORCHESTRATOR)
+        lead = self.run_state.lead
         files = [*lead.input_ids.items()] if lead is not None else []
         return self._block(*self._place(lead), self._neighbours(call), self._limits(steps), *self._shared(files))
 

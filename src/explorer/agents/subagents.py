@@ -286,7 +286,7 @@ class Team:
 
     def _task(self, asked: CallAgentArguments, caller: str) -> str:
         """Return a helper's task."""
-        lead = self._context.run_state.agents.get(ORCHESTRATOR)
+        lead = self._context.run_state.lead
         ids = lead.input_ids if lead is not None else {}
         return task_text(asked, self._context.workspace, ids, OF_ORCHESTRATOR if caller == ORCHESTRATOR else OF_HELPER)
 

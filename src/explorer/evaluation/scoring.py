@@ -18,7 +18,7 @@ from explorer.reports.verify.claims import Claim, TextOf, Verdict
 from explorer.reports.verify.results import Draft, draft_of, text_reader
 from explorer.run.finish import written_report
 from explorer.schema.errors import NotFoundError
-from explorer.schema.events import ORCHESTRATOR, JournalRecord, NoteAdded, Status, ToolFinished, TurnTaken
+from explorer.schema.events import JournalRecord, NoteAdded, Status, ToolFinished, TurnTaken
 from explorer.schema.messages import Frozen
 from explorer.schema.reasons import EndCause, ErrorCode, NoteReason
 from explorer.text.frontmatter import without_frontmatter
@@ -176,7 +176,7 @@ def _of_report(question: EvalQuestion, run_state: RunState, workspace: Workspace
     except NotFoundError:
         return _without_report(question)
     verification = check(draft.text, run_state.sources, text_of)
-    lead = run_state.agents.get(ORCHESTRATOR)
+    lead = run_state.lead
     summary = lead.finished.summary if lead is not None and lead.finished is not None else ""
     cited_ids = {identifier for claim in verification.claims for identifier in claim.ids}
     urls = [run_state.sources[one].url for one in cited_ids if one in run_state.sources]

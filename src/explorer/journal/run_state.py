@@ -359,10 +359,14 @@ class RunState:
         return self.started.question if self.started is not None else ""
 
     @property
+    def lead(self) -> AgentState | None:
+        """The orchestrator; None before it is started."""
+        return self.agents.get(ORCHESTRATOR)
+
+    @property
     def asked(self) -> str:
         """The texts of the user: the question, follow-ups and messages in between."""
-        lead = self.agents.get(ORCHESTRATOR)
-        return "\n".join([self.question, *sorted(lead.asked if lead is not None else ())])
+        return "\n".join([self.question, *sorted(self.lead.asked if self.lead is not None else ())])
 
     def approval_of(self, call: str, tool: str, rule: str) -> ApprovalDecided | None:
         """Return the answer that holds for a call which a rule asks about; None: it was not given yet."""

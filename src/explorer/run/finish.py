@@ -38,7 +38,7 @@ from explorer.run.outcome import (
     what_was_tried,
 )
 from explorer.schema.errors import NO_DATA, ToolError
-from explorer.schema.events import ORCHESTRATOR, AgentFinished, Append, PathMoved, RunFinished, Status
+from explorer.schema.events import AgentFinished, Append, PathMoved, RunFinished, Status
 from explorer.schema.messages import Results
 from explorer.schema.reasons import EndCause, EndReason, ErrorCode, NoteReason
 from explorer.text import rendering
@@ -371,7 +371,7 @@ async def draft_problem(context: ReportContext, *, has_time: bool = True, is_emp
 
 def was_shown(run_state: RunState, code: ErrorCode) -> bool:
     """Return whether the orchestrator was refused for this before, since its latest task."""
-    state = run_state.agents.get(ORCHESTRATOR)
+    state = run_state.lead
     if state is None or NoteReason.CORRECT in state.notes:
         return state is not None
     messages = state.messages[state.began_at :]

@@ -186,7 +186,7 @@ def _early(run_state: RunState, status: Status, reason: EndReason, *, has_report
 
 def _was_asked_to_act(run_state: RunState) -> bool:
     """Return whether the orchestrator replied in words where it had to act."""
-    lead = run_state.agents.get(ORCHESTRATOR)
+    lead = run_state.lead
     return lead is not None and NoteReason.ACT in lead.notes
 
 

@@ -363,7 +363,7 @@ class SpentBefore:
     @classmethod
     def of(cls, run_state: RunState, message: str) -> "SpentBefore":
         """Return what a run has cost; a follow-up to one that has ended has its limits for itself."""
-        lead = run_state.agents.get(ORCHESTRATOR)
+        lead = run_state.lead
         renews = message and lead is not None and lead.finished is not None
         cost = run_state.known_cost_usd
         return cls(cost, 0.0 if renews else max(0.0, cost - run_state.paid_before.cost_usd))

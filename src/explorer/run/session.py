@@ -142,7 +142,7 @@ class RunSession(SessionContext):
 
     def _restore_spending(self, message: str) -> None:
         """Count what earlier sessions used of the limits; a follow-up to a finished run has them anew."""
-        state = self.run_state.agents.get(ORCHESTRATOR)
+        state = self.run_state.lead
         if message and state is not None and state.finished is not None:
             return
         before = self.run_state.paid_before
@@ -279,7 +279,7 @@ class RunSession(SessionContext):
 
     async def _orchestrate(self, team: Team, message: str) -> AgentFinished:
         """Start or resume the orchestrator, or ask it something further."""
-        state = self.run_state.agents.get(ORCHESTRATOR)
+        state = self.run_state.lead
         if state is not None and state.finished is not None and (message or self._ended_early(state)):
             await team.record_follow_up(message or self._why_continued())
         elif state is not None and message:

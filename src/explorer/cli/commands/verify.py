@@ -30,7 +30,7 @@ from explorer.run.finish import written_report
 from explorer.run.settings_parts import model_setup
 from explorer.run.team import choose_judge, with_servers
 from explorer.schema.errors import StorageError, ToolError
-from explorer.schema.events import ORCHESTRATOR, Status
+from explorer.schema.events import Status
 from explorer.schema.messages import JsonObject, LLMClient
 from explorer.schema.settings import Settings
 from explorer.workspace.workspace import Workspace
@@ -71,7 +71,7 @@ class AnswerCheck:
 
 def check_answer(run_state: RunState, text_of: TextOf) -> AnswerCheck | None:
     """Check the words that ended the run's latest session; None where its report is the answer."""
-    lead = run_state.agents.get(ORCHESTRATOR)
+    lead = run_state.lead
     if run_state.finished is None or not run_state.finished.answer or lead is None or lead.finished is None:
         return None
     words = lead.finished.summary
