@@ -319,6 +319,7 @@ class Team:
         )
 
     async def _run(self, state: AgentState) -> AgentFinished:
+        """Run an agent to its end, with what its role, its model and the run's rules give it."""
         if state.role not in self._context.roles:
             raise ConfigError(
                 f"this run used the role {state.role!r}, which is not there now",
@@ -330,11 +331,10 @@ class Team:
         role = self._context.roles[state.role]
         offered = {**self._tools, **self._tools_of(role)}
         toolbox = Toolbox(offered[tool.name] for tool in loaded.tools if tool.name in offered)
-        stopping = self._context.budget.stopping
         # What the writer is asked for is what there is to wait for.
         client = model.client
         if state.role not in self._writers:
-            client = StoppableClient(client, stopping, may_ask=state.agent == ORCHESTRATOR)
+            client = StoppableClient(client, self._context.budget.stopping, may_ask=state.agent == ORCHESTRATOR)
 
         async def review(state: AgentState, decision: Decision | None) -> Decision | None:
             return asked_for_result(role, state, await self._context.review(state, decision))
@@ -344,13 +344,13 @@ class Team:
             client=client,
             calls=CallServices(
                 toolbox,
-                self._context.record,
-                self._context.workspace,
-                self._context.store,
-                self.rules.within,
-                self.rules.authorize,
-                self._context.now,
-                self._context.progress,
+                record=self._context.record,
+                workspace=self._context.workspace,
+                store=self._context.store,
+                within=self.rules.within,
+                authorize=self.rules.authorize,
+                now=self._context.now,
+                progress=self._context.progress,
             ),
             account=lambda: self.rules.account(state.role),
             on_exhausted=self.rules.on_exhausted,
