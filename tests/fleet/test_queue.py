@@ -213,6 +213,18 @@ def test_a_worker_that_slept_is_a_worker_again(queue: FleetQueue) -> None:
     assert queue.workers() == []
 
 
+def test_a_worker_that_died_while_the_clock_was_ahead_is_dead(queue: FleetQueue) -> None:
+    """Its run does not wait for the day that the clock showed."""
+    run_id, _ = queue.submit(NewRun("What is new?", {}))
+    first, second = worker(queue, "first"), worker(queue, "second")
+    assert first.take(run_id) is not None
+    with queue.database.transaction() as connection:
+        ahead = sa.update(WORKERS).where(WORKERS.c.worker == "first").values(seen_at=WORKERS.c.seen_at + 1e8)
+        connection.execute(ahead)
+    assert second.take_from_dead() == [run_id]
+    assert [row.worker for row in queue.workers()] == ["second"]
+
+
 def test_the_runs_of_a_dead_worker_go_to_another_one(queue: FleetQueue) -> None:
     """They wait again under a new number in the queue; the dead one can neither write nor record an end."""
     run_id, _ = queue.submit(NewRun("What is new?", {}))

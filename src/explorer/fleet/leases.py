@@ -178,6 +178,7 @@ class Leases:
             The ids under which the queue had handed them to the dead workers.
         """
         now = self.database.now
+        long_s = FORGOTTEN * WORKERS.c.lease_s
         dead = sa.select(WORKERS.c.worker).where(WORKERS.c.seen_at < now - WORKERS.c.lease_s)
         known = sa.select(WORKERS.c.worker)
         theirs = sa.select(RUNS).where(
@@ -185,7 +186,8 @@ class Leases:
         )
         with self.database.transaction() as connection:
             # First of all a change: so that of two workers on one file the second waits for the first.
-            connection.execute(sa.delete(WORKERS).where(WORKERS.c.seen_at < now - FORGOTTEN * WORKERS.c.lease_s))
+            # Who was heard of far in the future was so by a clock that was ahead: whoever lives says so again.
+            connection.execute(sa.delete(WORKERS).where(~WORKERS.c.seen_at.between(now - long_s, now + long_s)))
             found = connection.execute(theirs.with_for_update(skip_locked=True)).all()
             for row in found:
                 self._put_back(connection, row)
