@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote
 
@@ -49,32 +50,33 @@ ON_EACH_WIRE = pytest.mark.parametrize(
     "wire", ["anthropic", *(pytest.param(wire, marks=pytest.mark.slow) for wire in ("openai", "openai-responses"))]
 )
 AGENTS = 64
-HALVINGS = 6
-"""Of 64 at once, until one is left."""
 
 
 class Storm:
-    """64 helpers, all throttled: a first volley, and then until five requests came one by one."""
+    """64 helpers, all throttled: all at once, when the last of them has asked, and then until five came one by one."""
 
-    def __init__(self, retry_after: str, quiet_s: float) -> None:
-        self._throttled = Reply(status=429, error="rate_limit", headers={"retry-after": retry_after})
-        self._quiet_s = quiet_s
-        self._throttlings = 0
-        self._latest = float("inf")
-        self.gaps: list[float] = []
-        """Between requests, in real seconds, from the end of the volley on."""
+    def __init__(self, retry_after: str) -> None:
+        headers = {"retry-after": retry_after}
+        self._throttled = Raw(status=429, error="rate_limit", headers=headers, before=self._wait_for_all)
+        self._all_have_asked = threading.Event()
+        self._asked_at: list[float] = []
 
     def __call__(self, asked: Asked) -> Reply:
         """Answer, or throttle."""
         if role_of(asked) != "searcher" or len(self.gaps) >= LONE_REQUESTS:
             return steady(asked, AGENTS)
-        self._throttlings += 1
-        gap = time.monotonic() - self._latest
-        self._latest = time.monotonic()
-        is_quiet = gap > self._quiet_s and self._throttlings > HALVINGS + 1
-        if is_quiet or self.gaps:
-            self.gaps.append(gap)
+        self._asked_at.append(time.monotonic())
+        if len(self._asked_at) == AGENTS:
+            self._all_have_asked.set()
         return self._throttled
+
+    @property
+    def gaps(self) -> list[float]:
+        """Seconds between requests, from the last of those that came at once."""
+        return [later - earlier for earlier, later in pairwise(self._asked_at[AGENTS - 1 :])]
+
+    def _wait_for_all(self) -> None:
+        assert self._all_have_asked.wait(60)
 
 
 @pytest.mark.timeout(180)
@@ -89,7 +91,7 @@ async def test_a_storm_of_64_throttled_agents_is_waited_out_together(
     wire: str, retry_after: str, asked_s: float, scale: float, tmp_path: Path
 ) -> None:
     """After the first volley one request goes out per wait that the provider asked for; all work is done."""
-    script = Storm(retry_after, asked_s * scale / 2)
+    script = Storm(retry_after)
     with WIRES[wire](script) as server:
         settings = settings_for(tmp_path, server, max_agents=AGENTS + 1, max_parallel_agents=AGENTS)
         async with asyncio.timeout(150):
