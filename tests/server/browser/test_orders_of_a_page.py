@@ -210,9 +210,33 @@ def test_a_page_says_that_its_server_asks_for_a_token(
     expect(page.get_by_label("Question", exact=True)).to_be_visible()
     site.kill()
     expect(page.locator("#trouble")).to_contain_text("does not answer")
+    page.get_by_label("Question", exact=True).fill("What did the ropes cost?")
+    page.get_by_role("button", name="Explore").click()
+    expect(page.locator("#trouble")).to_contain_text("What you wrote is still here")
     site.token = "the-second-token-of-this-server"
     site.begin()
     expect(page.locator("#trouble")).to_contain_text("asks for its token")
+
+
+def test_a_first_connection_that_is_refused_is_said_and_tried_again(
+    offline_site: SiteProcess, visitor: Visitor
+) -> None:
+    """A list that does not follow its runs does not look as if it did."""
+    visitor.expected.append("status of (401|500)")
+    page = visitor.open(offline_site)
+    refusals = [401, 500]
+
+    def refuse_at_first(route: "Route") -> None:
+        if refusals:
+            route.fulfill(status=refusals.pop())
+        else:
+            route.continue_()
+
+    page.route("**/live?*", refuse_at_first)
+    page.reload()
+    expect(page.locator("#trouble")).to_contain_text("does not answer")
+    expect(page.locator("#trouble")).to_contain_text("asks for its token")
+    expect(page.locator("#trouble")).to_be_hidden()
 
 
 def test_a_page_says_that_its_run_was_removed(offline_site: SiteProcess, visitor: Visitor) -> None:

@@ -5,10 +5,10 @@
   const one = (selector, root = document) => root.querySelector(selector);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-  // Returns the HTML at an address of the server; nothing where it does not come, and then the page says why.
+  // Returns the HTML at an address; nothing where it does not come, and the page says why.
   let isMissing = false;
   const ask = async (address) => {
-    let words = "The server does not answer. Try it again when the server is back.";
+    let words = "The server does not answer. Try again when it is back.";
     try {
       const answer = await fetch(address, { headers: { Accept: "text/html" } });
       if (answer.ok) {
@@ -18,7 +18,7 @@
         return html;
       }
       words = await reasonOf(answer);
-    } catch { /* As when the answer ends in the middle. */ }
+    } catch {}
     isMissing = true;
     tell(words);
     return "";
@@ -28,7 +28,6 @@
     if (html) place.innerHTML = html;
     return Boolean(html);
   };
-  // For the scripts of single pages.
   globalThis.explorer = { ask, load };
 
   document.addEventListener("toggle", async (event) => {
@@ -138,7 +137,7 @@
     if (button) button.disabled = false;
     if (isFocused && !document.activeElement?.matches("input, textarea")) (form.isConnected ? button : wordField())?.focus({ preventScroll: true });
   });
-  // A page that the browser kept is shown again: its orders have been sent, and what is ordered now is another order.
+  // A page that the browser kept is shown again: its orders have been sent, and what is ordered now is new.
   addEventListener("pageshow", (event) => {
     if (!event.persisted) return;
     sending.clear();
@@ -147,8 +146,8 @@
     all("button:disabled").forEach((button) => { button.disabled = false; });
   });
 
-  // A browser opens six connections to a server, for all its tabs and windows. So hidden pages have no stream of events, and of the
-  // others four. A page without one looks now and then whether there is something new, and connects for as long as it takes to get it.
+  // A browser opens six connections to a server, for all its tabs. So hidden pages have no stream of events, and of the others four.
+  // A page without one looks now and then for something new, and connects for as long as it takes to get it.
   const STREAMS = 4, LOOK_MS = 2000, LOOK_HIDDEN_MS = 5000;
   let live = one("#live"), connection = null, isCutOff = false, isCatchingUp = false, isSettling = false, release = null;
   const isFollowed = () => !document.hidden || ["", "running"].includes(one("#part-head")?.dataset.status) || Boolean(one("#part-call")?.dataset.call);
@@ -157,7 +156,7 @@
     if (connection?.lastEventId) address.searchParams.set("after", connection.lastEventId);
     return address;
   };
-  // The locks are common to all pages of the server in this browser; where it has none to give, as without TLS, each page has its stream.
+  // The locks are common to all pages of the server; where a browser has none, as without TLS, each page has its stream.
   const takeLock = (number) => new Promise((taken) => {
     navigator.locks.request(`explorer-stream-${number}`, { ifAvailable: true }, (lock) => {
       taken(Boolean(lock));
@@ -220,19 +219,21 @@
   // That an order may not have arrived is said until the server is back.
   const cutOff = (words) => {
     isCutOff = true;
-    if (words === IS_GONE || one("#trouble").textContent !== NO_ANSWER) tell(words);
+    if (words !== IS_AWAY || one("#trouble").textContent !== NO_ANSWER) tell(words);
   };
   const IS_AWAY = "The server does not answer. What you see is from before; this page continues by itself when the server is back.";
   const IS_GONE = "What this page shows is not there any more: it was removed.";
   const IS_CLOSED = "The server asks for its token. Reload this page, and give it.";
   const lost = (status) => ({ 401: IS_CLOSED, 404: IS_GONE })[status] ?? IS_AWAY;
   document.addEventListener("htmx:sse:error", (event) => { cutOff(lost(event.detail.status)); });
-  // A first connection that fails is not tried again by htmx.
-  document.addEventListener("htmx:error", (event) => {
+  // A first connection that fails, or is refused, is not tried again by htmx.
+  const connectAgain = (event) => {
     if (event.target !== live) return;
-    cutOff(IS_AWAY);
+    cutOff(lost(event.detail.ctx?.response?.status));
     setTimeout(() => { live.remove(); keepLive(); }, 1000);
-  });
+  };
+  document.addEventListener("htmx:error", connectAgain);
+  document.addEventListener("htmx:response:error", connectAgain);
 
   // The clock of a run that is at work: it is the server's, since that of the browser may be wrong.
   const aheadMs = Date.now() - Date.parse(document.body.dataset.now);
