@@ -1,5 +1,6 @@
 """Runs of the fleet looked at from a machine that has no folder of them: copies that look like any run."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
@@ -125,12 +126,12 @@ async def test_a_copy_that_is_behind_or_wrong_is_made_right(queue: FleetQueue, t
         copy.close()
 
 
-async def test_what_looks_at_a_run_says_what_the_queue_knows(queue: FleetQueue, tmp_path: Path) -> None:
+def test_what_looks_at_a_run_says_what_the_queue_knows(queue: FleetQueue, tmp_path: Path) -> None:
     """Its journal cannot: the run's worker gave it up after its last record. The next command is a worker's, too."""
     agree_on_store(queue.database, "database", KEY)
     ids = [queue.submit(NewRun(question, {}))[0] for question in ("What is new?", "What is old?")]
     with machine(queue, tmp_path, "one", ids[0]) as one:
-        await one.journal.append(started(ids[0]))
+        asyncio.run(one.journal.append(started(ids[0])))
         one.leases.settle(one.taken, Ending(QueueState.FAILED, reason="a key was \x1b[31mrefused"))
         taken = one.leases.take(ids[1])
         assert taken is not None

@@ -60,9 +60,9 @@ def test_there_is_one_reader() -> None:
 
 @pytest.mark.parametrize("opened", ["- ", "? ", "[", "{", "a: {"])
 def test_deep_nesting_is_refused_and_ends_no_process(opened: str) -> None:
-    """The C loader has no limit of its own: 60 KB of it ended the process, and brackets took many seconds."""
+    """Many C loaders have no limit of their own: 60 KB of it ended the process, and brackets took many seconds."""
     head = (opened * 99_000)[:99_000]
-    with pytest.raises(ValueError, match="40 levels"):
+    with pytest.raises(ValueError, match=r"more than 40 levels|maximum nesting depth"):
         fields_in(head)
     text = f"---\n{head}\n---\nbody"
     assert read_frontmatter(text) == ({}, text)

@@ -10,7 +10,7 @@ FRONTMATTER = re.compile(r"\A---\r?\n(?P<head>.*?)^---\r?(?:\n|\Z)", re.DOTALL |
 MAX_HEAD_CHARS = 100_000
 """Limit of frontmatter: a longer one is read as text."""
 MAX_DEPTH = 40
-"""Levels of lists and mappings in each other; the C loader has no limit of its own."""
+"""Levels of lists and mappings in each other; many C loaders have no limit of their own."""
 # The C loader where it exists: every run begins with reading the roles.
 _LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
