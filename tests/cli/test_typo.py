@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from explorer.cli.app import build_app
 from explorer.cli.help_text import COMMANDS
-from explorer.cli.typo import edit_distance, refuse_mistyped_command
+from explorer.cli.typo import SUBCOMMANDS, edit_distance, refuse_mistyped_command
 from explorer.schema.errors import ConfigError
 from thoroughness import each_slow_but
 
@@ -46,6 +47,20 @@ def test_a_single_mistyped_word_is_refused(word: str) -> None:
         refuse_mistyped_command([word])
     assert "explorer" in caught.value.hint
     assert "explorer ask" in caught.value.hint
+
+
+def test_the_words_behind_a_command_are_those_that_it_has() -> None:
+    """A command that got one more is not forgotten: `flet status` was asked as a question."""
+    app = build_app()
+    words = {name: tuple(word for word in app[name] if not word.startswith("-")) for name in COMMANDS}
+    assert {name: known for name, known in words.items() if known} == {
+        name: known for name, known in SUBCOMMANDS.items() if name != "completion"
+    }
+    for typed in (["flet", "status"], ["queu", "drain"], ["library"], ["evaluate"]):
+        with pytest.raises(ConfigError):
+            refuse_mistyped_command(typed)
+    for question in (["queues", "drain", "slowly"], ["library", "of", "Alexandria"], ["evaluate", "Rust"]):
+        refuse_mistyped_command(question)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ SUBCOMMANDS: Mapping[str, tuple[str, ...]] = {
     "config": ("show",),
     "mcp": ("list", "add", "test", "serve", "token"),
     "runs": ("list", "rm", "gc", "export", "import"),
+    "queue": ("cancel", "retry", "drain", "start", "stop", "prune"),
+    "fleet": ("status", "limit"),
     "report": ("list", "show"),
     "presets": ("list", "show"),
     "skills": ("list", "show", "validate", "new"),
@@ -114,6 +116,9 @@ COMMAND_LIKE: Mapping[str, str] = {
     "providers": "models",
     "keys": "doctor",
     "key": "doctor",
+    "library": "report list",
+    "evaluate": "eval",
+    "evaluation": "eval",
     "example": "demo",
     "sample": "demo",
     "tutorial": "demo",
@@ -137,6 +142,7 @@ ENGLISH_WORDS = frozenset(
     doctors factor docker donor actor sector vector proctor rector
     crust trusts trusty truss thrust tryst
     confit confide coffin
+    queues queued fleets feet flee sleet library evaluate evaluation
     asks mask task tasks bask flask as asking
     help helps held heap kelp yelp hemp whelp helped
     version versions vision aversion
