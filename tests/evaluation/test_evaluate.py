@@ -1,6 +1,7 @@
 """A set is run by the command: measured, continued after a kill, and never more expensive than allowed."""
 
 import json
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -117,6 +118,21 @@ def test_two_commands_at_once_on_one_set(tmp_path: Path) -> None:
         done = explorer_here("eval", "sample", *OFFLINE, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert "another process works on" in done.stderr
+
+
+def test_a_run_that_another_process_works_on_is_left_to_it(tmp_path: Path) -> None:
+    """Its question is named as not ended; the others are asked."""
+    name = a_set(tmp_path, *({"id": f"q{number}", "question": "What is here?"} for number in range(2)))
+    records = tmp_path / "eval" / "set" / "runs" / "q0" / ".explorer"
+    measured(tmp_path, name, *OFFLINE)
+    journal = records / "journal.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:3]))
+    shutil.rmtree(records.parents[1] / "q1")
+    with FileLock(records / "lock"):
+        facts = measured(tmp_path, name, *OFFLINE, code=3)
+    first, second = facts["questions"]
+    assert "working on this run" in first["error"]
+    assert (second["error"], second["has_report"]) == ("", True)
 
 
 @pytest.mark.slow

@@ -145,7 +145,7 @@ class _Work:
         try:
             await explore(None if most is None else most + before)
         except ExplorerError as error:
-            if error.exit_code in FOR_ALL:
+            if error.exit_code in FOR_ALL and not isinstance(error, RunLockedError):
                 self.fatal = error
             return single_line(error.message, MAX_ERROR_CHARS)
         finally:
