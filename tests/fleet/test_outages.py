@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from cli.conftest import hold
 from cli.stage import Hold
-from explorer.fleet.database import BATCHES, FleetDatabase
+from explorer.fleet.database import BATCHES, META, FleetDatabase
 from explorer.fleet.database_trouble import DatabaseAwayError
 from explorer.fleet.group_commit import GroupCommit, RunBatch
 from explorer.fleet.leases import LeaseLostError, Leases, TakenRun
@@ -61,6 +61,29 @@ def test_no_run_fails_because_the_database_was_away(tmp_path: Path, hold: Hold, 
             out, _error = one.communicate(timeout=PATIENCE_S)
         assert queue.run(run_id).state is QueueState.DONE, (queue.run(run_id), out)
     assert out.count("waiting for the database: ") == out.count("the database answers again") == 1
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_frozen_in_a_transaction_keeps_no_rows(postgres: Postgres) -> None:
+    """Postgres ends it after a minute (here at once), and others take its row; woken, it takes the database as away."""
+    change = sa.update(META).where(META.c.name == "version").values(value=META.c.value)
+    with closing(FleetDatabase(postgres.url)) as frozen, closing(FleetDatabase(postgres.url)) as other:
+        changed: list[int] = []
+
+        def freeze() -> None:
+            with frozen.transaction() as connection:
+                assert connection.scalar(sa.text("SHOW idle_in_transaction_session_timeout")) == "1min"
+                connection.execute(sa.text("SET LOCAL idle_in_transaction_session_timeout = '50ms'"))
+                connection.execute(change)
+                with other.transaction() as second:
+                    changed.append(second.execute(change).rowcount)
+                connection.execute(change)
+
+        with pytest.raises(DatabaseAwayError):
+            freeze()
+        assert changed == [1]
+        with frozen.transaction() as connection:
+            assert connection.execute(change).rowcount == 1
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Engine
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 
 from explorer.fleet.database_trouble import translated
@@ -96,6 +97,8 @@ SCHEMA_VERSION = 1
 SQLITE_WAIT_S = 30.0
 """How long a process waits while another one writes to the file."""
 CONNECT_S = 10
+MAX_IDLE_S = 60
+"""Seconds for which a transaction may do nothing; Postgres ends a longer one, whose process is frozen: others wait."""
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 """The databases that a fleet can use, and the driver for each."""
 SHORT_SCHEME, SCHEME = "postgres://", "postgresql://"
@@ -194,6 +197,13 @@ INPUTS = sa.Table(
 """Files that were submitted with a question, until its run has ended (`submission.py`)."""
 
 
+def _limit_idleness(connection: DBAPIConnection, _record: object) -> None:
+    # By a statement: the parameter of a connection is refused by poolers such as PgBouncer.
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(f"SET idle_in_transaction_session_timeout = '{MAX_IDLE_S}s'")
+    connection.commit()
+
+
 class FleetDatabase:
     """A connection to the database, with the fleet's tables in it.
 
@@ -215,6 +225,8 @@ class FleetDatabase:
         if is_sqlite and self.url.database:
             _make_folder(Path(self.url.database).parent, self.place)
         self.engine = sa.create_engine(self.url, connect_args=arguments, pool_pre_ping=not is_sqlite)
+        if not is_sqlite:
+            event.listen(self.engine, "connect", _limit_idleness)
         self.now: sa.ColumnElement[float] = (
             sa.literal_column("((julianday('now') - 2440587.5) * 86400.0)", sa.Double)
             if is_sqlite

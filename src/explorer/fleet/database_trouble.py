@@ -13,8 +13,9 @@ from explorer.schema.errors import StorageError
 
 POSTGRES_PORT = 5432
 MAX_WORDS_CHARS = 300
-PASSING_SQLSTATES = ("08", "53", "57P", "25006")
-"""How Postgres' codes begin for: no connection, no disk, memory or connections left, ended or starting, read-only."""
+PASSING_SQLSTATES = ("08", "53", "57P", "25006", "25P03")
+"""How Postgres' codes begin for: no connection, no disk, memory or connections left, ended or starting, read-only, and
+a transaction that did nothing for too long."""
 PASSING_SQLITE = ("BUSY", "LOCKED", "FULL", "IOERR", "READONLY", "CANTOPEN")
 ADDRESS = "EXPLORER_FLEET_DATABASE"
 OTHER_FIX = f"see that it runs and that the address is right: {ADDRESS}"
