@@ -224,18 +224,20 @@ def test_a_first_connection_that_is_refused_is_said_and_tried_again(
     """A list that does not follow its runs does not look as if it did."""
     visitor.expected.append("status of (401|500)")
     page = visitor.open(offline_site)
-    refusals = [401, 500]
-
-    def refuse_at_first(route: "Route") -> None:
-        if refusals:
-            route.fulfill(status=refusals.pop())
-        else:
-            route.continue_()
-
-    page.route("**/live?*", refuse_at_first)
+    waiting: list[Route] = []
+    page.route("**/live?*", lambda route: waiting.append(route))  # noqa: PLW0108 - Playwright gives it attributes
     page.reload()
+
+    def next_connection() -> "Route":
+        while not waiting:
+            page.wait_for_timeout(50)
+        return waiting.pop()
+
+    next_connection().fulfill(status=500)
     expect(page.locator("#trouble")).to_contain_text("does not answer")
+    next_connection().fulfill(status=401)
     expect(page.locator("#trouble")).to_contain_text("asks for its token")
+    next_connection().continue_()
     expect(page.locator("#trouble")).to_be_hidden()
 
 
