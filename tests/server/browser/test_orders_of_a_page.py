@@ -26,7 +26,10 @@ if TYPE_CHECKING:  # These tests are collected, and skipped, where the package i
     from playwright.sync_api import Route
 
 pytestmark = pytest.mark.slow
-GONE = r"htmx:(sse:)?error|ERR_(FAILED|CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|CONNECTION_RESET|EMPTY_RESPONSE)"
+GONE = (
+    r"htmx:((sse|response):)?error|"
+    r"ERR_(FAILED|ABORTED|CONNECTION_(REFUSED|RESET|CLOSED)|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE|SOCKET_NOT_CONNECTED)"
+)
 """What the browser says of a server that is gone."""
 CLICK_THREE_TIMES = """() => {
   const button = document.querySelector("form.ask button.primary");
