@@ -12,8 +12,9 @@ pytest.importorskip("dbos", reason="the extra fleet is not installed")
 
 import sqlalchemy as sa
 
-from cli.conftest import hold
+from cli.conftest import hold, kept_run, story_run
 from cli.stage import Hold
+from command import explorer_here
 from explorer.fleet.database import BATCHES, META, FleetDatabase
 from explorer.fleet.database_trouble import DatabaseAwayError
 from explorer.fleet.group_commit import GroupCommit, RunBatch
@@ -24,8 +25,9 @@ from explorer.fleet.stores import DatabaseStore, LeaseGuard
 from explorer.schema.errors import StorageError
 from fleet.postgres import PASSWORD, Postgres, server
 from fleet.test_workers import OFFLINE, PATIENCE_S, QUESTION, worker
+from llm.foreign_servers import FOREIGN, answering
 
-_ = hold
+_ = (hold, kept_run, story_run)
 LEASE_S = 2.0
 
 
@@ -61,6 +63,18 @@ def test_no_run_fails_because_the_database_was_away(tmp_path: Path, hold: Hold, 
             out, _error = one.communicate(timeout=PATIENCE_S)
         assert queue.run(run_id).state is QueueState.DONE, (queue.run(run_id), out)
     assert out.count("waiting for the database: ") == out.count("the database answers again") == 1
+
+
+def test_a_run_that_has_ended_is_shown_without_its_queue(tmp_path: Path, kept_run: Path) -> None:
+    """Of a fleet whose database is away no more is asked than for its costs, of which no queue knows."""
+    asked: list[int] = []
+    for part in ((), ("--costs",)):
+        with answering(FOREIGN["nothing"]) as away:
+            settings = {"EXPLORER_FLEET_DATABASE": f"postgresql://me@127.0.0.1:{away.port}/fleet"}
+            done = explorer_here("show", kept_run.name, *part, cwd=tmp_path, settings=settings)
+        assert done.returncode == 0, done.stderr
+        asked.append(away.connections)
+    assert asked[0] == asked[1] > 0
 
 
 @pytest.mark.slow

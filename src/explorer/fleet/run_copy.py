@@ -173,7 +173,7 @@ def find_in_fleet(database: FleetDatabase, name: str) -> RunElsewhere | None:
     """
     if not may_name_run(name):
         return None
-    chosen = sa.select(*(RUNS.c[name] for name in ("run_id", "state", "worker", "reason"))).limit(2)
+    chosen = sa.select(RUNS.c.run_id, RUNS.c.state, RUNS.c.worker, RUNS.c.reason).limit(2)
     with database.transaction() as connection:
         found = connection.execute(
             chosen.where(RUNS.c.run_id.startswith(name, autoescape=True)).order_by(RUNS.c.run_id)

@@ -151,7 +151,9 @@ def _show(folder: Path, settings: Settings, part: ShownPart, options: CommonOpti
         emit_page(costs_page(spending_of(records), _columns()))
     else:
         spending = spending_of(records)
-        facts = _head(view, folder, spending, _queued(settings, folder))
+        # The journal says how a run has ended; the queue, which may take long to answer, why one goes no further.
+        queued = _queued(settings, folder) if view.status in {UNFINISHED, WAITING} else []
+        facts = _head(view, folder, spending, queued)
         page = "\n\n".join(filter(None, [origin, _page(view, facts, events, spending)]))
         emit_page(timeline_page(events) if part.timeline else page)
     return 0
